@@ -73,8 +73,21 @@ enum { pgi_no_cuda = 0 };
 #define PGI_DENSE 1
 #endif
 
+#ifdef PG_NO_KRYLOV
+#define PGI_KRYLOV 0
+#else
+#define PGI_KRYLOV 1
+#endif
+#ifdef PG_NO_RANKS
+#define PGI_RANKS 0
+#undef PG_USE_MPI
+#undef PG_USE_NCCL
+#else
+#define PGI_RANKS 1
+#endif
+
 // What serves only what is left out has no user then.
-#if !PGI_F32 || !PGI_DIRECT
+#if !PGI_F32 || !PGI_DIRECT || !PGI_KRYLOV || !PGI_RANKS
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 177
 #endif
@@ -566,6 +579,12 @@ enum pgi_krylov_vector {
     X(PGI_BICG_UPDATE, pgi_of_bicg_update)                                                                             \
     X(PGI_PIPEBICG_FIRST, pgi_of_pipebicg_first)                                                                       \
     X(PGI_PIPEBICG_SECOND, pgi_of_pipebicg_second)
+#if PGI_KRYLOV
+#define PGI_RECURRENCES_MADE(X) PGI_RECURRENCES(X)
+#else
+#define PGI_RECURRENCES_MADE(X)                                                                                        \
+    default: (void)s, (void)l, (void)g; break;
+#endif
 #define PGI_ENUM_(NAME, TYPE) NAME,
 enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_RECURRENCE_COUNT };
 #undef PGI_ENUM_
@@ -4150,7 +4169,7 @@ template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, i
     switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME: pgi_cpu_recurrence<T, TYPE>(s, l, g); break;
-        PGI_RECURRENCES(PGI_CASE_)
+        PGI_RECURRENCES_MADE(PGI_CASE_)
 #undef PGI_CASE_
     }
 }
@@ -9549,7 +9568,7 @@ template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, 
     case NAME:                                                                                                         \
         if constexpr (TYPE<T>::NARROW == 0 || sizeof(T) == sizeof(double)) pgi_cuda_recurrence<T, TYPE>(s, l, g);      \
         break;
-        PGI_RECURRENCES(PGI_CASE_)
+        PGI_RECURRENCES_MADE(PGI_CASE_)
 #undef PGI_CASE_
     }
 }
@@ -10450,6 +10469,7 @@ static pg_status pgi_comm_fail(pgi_comm *c, const char *format, ...)
     return PG_ERROR_COMM;
 }
 
+#if PGI_RANKS
 // ---- transports of host memory: what they have in common ----
 
 // They need no preparation, and what they were asked for is done at return.
@@ -11635,6 +11655,7 @@ static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
 }
 #endif
 #endif
+#endif
 #if !PGI_GPU || !defined(PG_USE_NCCL)
 static pg_status pgi_nccl_size(const void *, int *, int *, int *, char text[512])
 {
@@ -11676,8 +11697,12 @@ struct pgi_agreement {
 static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char text[512])
 {
     *rank = 0, *ranks = 1;
+    if (comm->kind == 0) return PG_OK;
+#if !PGI_RANKS
+    return pgi_unsupported(
+        text, "poisson_gpu.cu was compiled with PG_NO_RANKS, which leaves out several ranks: compile it without that");
+#else
     switch (comm->kind) {
-    case 0: return PG_OK;
     case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
     case PG_COMM_NCCL: {
         int device = 0;
@@ -11692,6 +11717,7 @@ static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char 
     default:
         return pgi_wrong(text, "comm.kind is %d; it must be 0, PG_COMM_NCCL, PG_COMM_MPI or PG_COMM_OWN", comm->kind);
     }
+#endif
 }
 
 static void pgi_comm_close(pgi_comm *c)
@@ -11716,6 +11742,7 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
     *opened = NULL;
     PGI_TRY(pgi_comm_size(&d->comm, &rank, &ranks, text));
     if (ranks == 1) return PG_OK;
+#if PGI_RANKS
     pgi_comm *const c = (pgi_comm *)calloc(1, sizeof *c);
     if (!c) return pgi_no_memory(text, "not enough host memory for a rank");
     c->rank = rank, c->ranks = ranks;
@@ -11737,6 +11764,7 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
         return status;
     }
     *opened = c;
+#endif
     return PG_OK;
 }
 
@@ -18940,7 +18968,7 @@ template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, 
     switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME: pgi_recur_among_cells<T, TYPE>(s, l, recurrence, g); break;
-        PGI_RECURRENCES(PGI_CASE_)
+        PGI_RECURRENCES_MADE(PGI_CASE_)
 #undef PGI_CASE_
     }
 }
@@ -24027,7 +24055,7 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
                                                                            : (int64_t)PGI_REDUCE_BLOCKS;
     const size_t sums = s->krylov ? 4 + PGI_DOTS : 4;
     s->partials = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->partials_capacity);
-#if PGI_GPU
+#if PGI_GPU && PGI_RANKS
     if (!s->comm || !s->cuda) return;
     s->rank_sums = (double *)pgi_take_block(arena, 2 * (4 + PGI_DOTS) * sizeof(double));
     s->mailbox = pgi_take_block(arena, sizeof(pgi_mailbox));
@@ -25747,6 +25775,7 @@ static pg_status pgi_check_left_out(unsigned flags, char text[512])
     if (!PGI_F32 && flags & (PG_F32 | PG_MIXED)) name = flags & PG_F32 ? "PG_F32" : "PG_MIXED", without = "PG_NO_F32";
     if (!PGI_DIRECT && flags & (PG_DIRECT | PG_PRECOND_DIRECT))
         name = flags & PG_DIRECT ? "PG_DIRECT" : "PG_PRECOND_DIRECT", without = "PG_NO_DIRECT";
+    if (!PGI_KRYLOV && flags & pgi_krylov_methods) name = pgi_method_name(flags), without = "PG_NO_KRYLOV";
     if (!name) return PG_OK;
     return pgi_unsupported(text, "poisson_gpu.cu was compiled with %s, which leaves out %s: compile it without that;",
                            without, name);
@@ -25798,7 +25827,8 @@ static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
         return pgi_unsupported(text, "PG_PIPEBICGSTAB does not go with PG_PRECOND_CYCLE and a mask or coefficient "
                                      "fields, whose coarse levels are f32: its recurrences lose what they round;");
     if (pgi_means_cg(d->flags) && !(d->flags & pgi_preconditioners))
-        d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) | PG_CG | PG_PRECOND_CYCLE;
+        d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) |
+                   (PGI_KRYLOV ? (unsigned)(PG_CG | PG_PRECOND_CYCLE) : (unsigned)PG_VCYCLE);
     if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)) d->flags |= PG_SYMMETRIC;
     return PG_OK;
 }
@@ -26654,7 +26684,7 @@ static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
 {
     int axis[2];
     double variation[2];
-    if (!h->exact && !(h->slow && s->desc.flags & PG_FMG)) return;
+    if (!h->exact && !(h->slow && PGI_KRYLOV && s->desc.flags & PG_FMG)) return;
     s->accelerated = !h->exact;
     pgi_is_wild(&s->work, h->line[0], axis, variation);
     const auto name = [&](int a) { return pgi_name_of_axis(&s->desc, a); };
@@ -27032,7 +27062,7 @@ static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char te
     pg_status status = pgi_resolve(desc, rank, ranks, &s->desc, &s->device, s->warning, text);
     if (status == PG_OK) status = pgi_find_limits(s, text);
     s->fastest = s->desc.flags & PG_FASTEST ? 1 : 0;
-    s->accelerated = status == PG_OK && pgi_is_masked(&s->desc) && pgi_means_cg(desc->flags);
+    s->accelerated = status == PG_OK && PGI_KRYLOV && pgi_is_masked(&s->desc) && pgi_means_cg(desc->flags);
     return s->comm ? pgi_agree_on_desc(s, status, text) : status;
 }
 
@@ -27135,7 +27165,7 @@ static pg_status pgi_confirm_so_far(pg_solver *s, char text[512])
     return status;
 }
 
-#if PGI_GPU
+#if PGI_GPU && PGI_RANKS
 // The GPUs of all ranks write into each other's workspace from now on. Where they cannot, NCCL carries all.
 static pg_status pgi_join_gpus(pg_solver *s, char text[512])
 {
@@ -27215,7 +27245,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
     if (s->comm && (s->cuda || s->masked)) PGI_TRY(pgi_confirm_so_far(s, text));
-#if PGI_GPU
+#if PGI_GPU && PGI_RANKS
     if (s->cuda && s->comm) PGI_TRY(pgi_join_gpus(s, text));
 #endif
     if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s, text));
@@ -28456,8 +28486,9 @@ PG_API const char *pg_version(void)
 #else
     used += snprintf(text + used, sizeof text - (size_t)used, ", serial");
 #endif
-    snprintf(text + used, sizeof text - (size_t)used, "%s%s%s", PGI_F32 ? "" : ", without f32",
-             PGI_DIRECT ? "" : ", without PG_DIRECT", PGI_DENSE ? "" : ", without dense systems");
+    snprintf(text + used, sizeof text - (size_t)used, "%s%s%s%s%s", PGI_F32 ? "" : ", without f32",
+             PGI_DIRECT ? "" : ", without PG_DIRECT", PGI_DENSE ? "" : ", without dense systems",
+             PGI_KRYLOV ? "" : ", without Krylov methods", PGI_RANKS ? "" : ", without ranks");
     return text;
 }
 

@@ -21,6 +21,16 @@ enum { no_dense = 1 };
 #else
 enum { no_dense = 0 };
 #endif
+#ifdef PG_NO_KRYLOV
+enum { no_krylov = 1 };
+#else
+enum { no_krylov = 0 };
+#endif
+#ifdef PG_NO_RANKS
+enum { no_ranks = 1 };
+#else
+enum { no_ranks = 0 };
+#endif
 #ifdef PG_NO_CUDA
 enum { no_cuda = 1 };
 #else
@@ -103,6 +113,51 @@ static void solve_dense(unsigned flags, int left_out, const char *name)
     pg_dense_destroy(solver);
 }
 
+/* An obstacle in a box: the default is conjugate gradients, or cycles where those are left out. */
+static void solve_among_obstacles(void)
+{
+    static double u[POINTS], f[POINTS];
+    static unsigned char mask[POINTS];
+    pg_desc d = square(PG_F64);
+    pg_report report;
+    for (int i = 0; i < POINTS; i++) {
+        const int solid = i / N > 9 && i / N < 15 && i % N > 12 && i % N < 22;
+        u[i] = 0, f[i] = solid ? 0 : i % 7 - 3, mask[i] = solid ? PG_SOLID : PG_FLUID;
+    }
+    d.mask = mask;
+    d.centring[0] = d.centring[1] = PG_CELL;
+    expect(pg_solve_once(&d, u, f, &report) == PG_OK, "solved among obstacles", pg_last_error(NULL));
+    expect(report.outcome == PG_CONVERGED, "converged among obstacles", report.message);
+    expect(strstr(report.method, no_krylov ? "PG_VCYCLE" : "PG_CG") != NULL, "by the default there", report.method);
+}
+
+/* A transport of one rank. */
+static int gather(void *user, const void *own, size_t bytes, void *all)
+{
+    (void)user;
+    memcpy(all, own, bytes);
+    return 0;
+}
+static int exchange(void *user, const pg_rank_message *message, int count, pg_stream stream)
+{
+    (void)user, (void)message, (void)stream;
+    return count;
+}
+static void solve_with_ranks(void)
+{
+    static double u[POINTS], f[POINTS];
+    pg_desc d = square(PG_F64 | PG_FMG);
+    pg_transport own;
+    pg_report report;
+    memset(&own, 0, sizeof own);
+    own.ranks = 1, own.gather = gather, own.exchange = exchange;
+    d.comm.kind = PG_COMM_OWN, d.comm.handle = &own;
+    for (int i = 0; i < POINTS; i++) f[i] = i % 7 - 3;
+    const pg_status status = pg_solve_once(&d, u, f, &report);
+    expect(status == (no_ranks ? PG_ERROR_UNSUPPORTED : PG_OK), "ranks are left out, or work", pg_last_error(NULL));
+    expect(!strstr(pg_last_error(NULL), "PG_NO_RANKS") == !no_ranks, "the message names the switch", pg_last_error(NULL));
+}
+
 int main(void)
 {
     puts(pg_version());
@@ -114,6 +169,12 @@ int main(void)
     solve(PG_F32 | PG_FMG, no_f32, "PG_NO_F32", "PG_F32", "PG_FMG");
     solve(PG_MIXED | PG_FMG, no_f32, "PG_NO_F32", "PG_MIXED", "PG_FMG");
     solve(PG_F64 | PG_DIRECT, no_direct, "PG_NO_DIRECT", "PG_DIRECT", "PG_DIRECT");
+    solve(PG_F64 | PG_CG, no_krylov, "PG_NO_KRYLOV", "PG_CG", "PG_CG");
+    solve(PG_F64 | PG_PIPEBICGSTAB, no_krylov, "PG_NO_KRYLOV", "PG_PIPEBICGSTAB", "PG_PIPEBICGSTAB");
+    solve_among_obstacles();
+    solve_with_ranks();
+    expect(!strstr(pg_version(), "without Krylov") == !no_krylov, "the version tells about Krylov methods", pg_version());
+    expect(!strstr(pg_version(), "without ranks") == !no_ranks, "the version tells about ranks", pg_version());
     solve(0, 0, "", "", no_direct ? "PG_NO_DIRECT" : "PG_");    /* the default, and why it is what it is */
     expect(!strstr(pg_version(), "without f32") == !no_f32, "the version tells about f32", pg_version());
     expect(!strstr(pg_version(), "without PG_DIRECT") == !no_direct, "the version tells about PG_DIRECT", pg_version());
