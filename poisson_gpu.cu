@@ -73,6 +73,11 @@ enum { pgi_no_cuda = 0 };
 #define PGI_DENSE 1
 #endif
 
+#ifdef PG_NO_CELLS
+#define PGI_WITH_CELLS 0
+#else
+#define PGI_WITH_CELLS 1
+#endif
 #ifdef PG_NO_KRYLOV
 #define PGI_KRYLOV 0
 #else
@@ -87,13 +92,14 @@ enum { pgi_no_cuda = 0 };
 #endif
 
 // What serves only what is left out has no user then.
-#if !PGI_F32 || !PGI_DIRECT || !PGI_KRYLOV || !PGI_RANKS
+#if !PGI_F32 || !PGI_DIRECT || !PGI_WITH_CELLS || !PGI_KRYLOV || !PGI_RANKS
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 177
 #endif
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wunused-function"
 #pragma clang diagnostic ignored "-Wunneeded-internal-declaration"
+#pragma clang diagnostic ignored "-Wunused-const-variable"
 #elif defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
@@ -18697,6 +18703,7 @@ template <class T, class F> static void pgi_with_cells(const pg_solver *s, const
         f(pgi_any_cells<T>{a});
 }
 
+#if PGI_WITH_CELLS
 // ---- its plain operations ----
 
 // out = u + omega (f - A u) / diagonal, of all cells or of one colour: parity of the indices but for those on seams
@@ -23759,6 +23766,17 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
 #endif
     return o;
 }
+#else
+static pg_status pgi_begin_masked(pg_solver *, char *) { return PG_OK; }
+static void pgi_layout_obstacles(pg_solver *, const pgi_hierarchy *, pgi_arena *) {}
+static void pgi_name_cycle(pg_solver *) {}
+static void pgi_refresh(pg_solver *, int) {}
+static void pgi_gather(pg_solver *, int) {}
+static void pgi_clear_cells(pg_solver *, pgi_grid, pgi_grid) {}
+static void pgi_centre_pockets(pg_solver *) {}
+static void pgi_cycle_among_cells(pg_solver *, pgi_grid, pgi_rhs, int) {}
+template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o) { return o; }
+#endif
 }    // namespace
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -25851,6 +25869,9 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
     PGI_TRY(pgi_check_face_arrays(d, "openness", d->openness, text));
     for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
     if (!pgi_is_masked(d)) return PG_OK;
+    if (!PGI_WITH_CELLS)
+        return pgi_unsupported(text, "poisson_gpu.cu was compiled with PG_NO_CELLS, which leaves out masks and "
+                                     "coefficient fields: compile it without that");
     if (d->beta_face[0] && d->beta_cell)
         return pgi_wrong(text, "beta_face and beta_cell are both given; give one of them");
     if ((d->air_values || d->solid_fluxes) && !d->mask)
@@ -26178,6 +26199,7 @@ static pg_status pgi_check_face_array(const pg_desc *d, int q, const void *array
 // Where the mask and the coefficients lie.
 static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
 {
+#if PGI_WITH_CELLS
     pg_desc own = *d;
     if (d->mask) PGI_TRY(pgi_check_kind(d, "mask", d->mask, text));
     for (int q = 0; q < 8; q++) {
@@ -26187,6 +26209,8 @@ static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
         pgi_media_name(q, q % 3, name);
         PGI_TRY(pgi_check_numbers(d, name, array, text));
     }
+#endif
+    (void)d, (void)text;
     return PG_OK;
 }
 
@@ -27729,135 +27753,6 @@ static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
         s->error, "%s needs a handle that was created with a mask or coefficient fields; create one with them", call);
 }
 
-// What is in host memory is checked before anything changes; a rank checks its part. mask: NULL where it stays as it is
-static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays)
-{
-    s->obstacles.checked = 0;
-    if (s->desc.memory != PG_MEM_HOST) return PG_OK;
-    int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
-    pgi_check_media check = pgi_media_of(s);
-    pg_desc work;
-    pgi_turn(arrays, &work);
-    check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
-    for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
-    check.bad = bad, check.fluid = bad + 1;
-    check.n[2] = s->outer.part.own[1] - s->outer.part.own[0];
-    const int64_t high = check.n[1] + 1, rows = high * (check.n[2] + 1);
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->outer, s->outer.points)))
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
-    s->obstacles.checked = s->comm ? 0 : bad[1] ? 1 : 2;
-    return pgi_judge_media(s, check, bad[0], s->desc.lo, s->error);
-}
-
-static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask)
-{
-    PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
-    if (!s->desc.mask)
-        return pgi_unsupported(s->error, "the handle was created without a mask; create one with desc.mask");
-    if (!mask) return pgi_wrong(s->error, "mask is NULL; pass a byte a cell");
-    PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
-    return pgi_check_host_media(s, mask, &s->desc);
-}
-
-// After a refusal nothing is solved with the mask or the coefficients of before, of which the caller thinks otherwise.
-static pg_status pgi_mark_outdated(pg_solver *s, int coefficients, pg_status status)
-{
-    char *const why = s->outdated[coefficients];
-    const int has = coefficients ? s->masked : s->desc.mask != NULL;
-    why[0] = 0;
-    if (has && status != PG_OK) snprintf(why, sizeof s->outdated[0], "%s", s->error);
-    return status;
-}
-
-// Mask or coefficients are new: what follows from them. Where that is another kind of coarse levels, graphs too.
-static void pgi_renew_media(pg_solver *s)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    const int robust = o->robust, labyrinth = o->labyrinth;
-    pgi_refresh(s, 1);
-    if (!s->cuda || (robust == o->robust && labyrinth == o->labyrinth)) return;
-#if PGI_GPU
-    const cudaStream_t stream = s->stream;
-    pgi_choose_small(s);
-    if (!s->without_graphs) pgi_record_graphs(s);
-    s->stream = stream;
-#endif
-}
-
-static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
-{
-    PGI_TRY(pgi_mark_outdated(s, 0, pgi_meet(s, PGI_SET_MASK, 0, NULL, pgi_check_mask(s, mask))));
-    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
-    s->desc.mask = s->work.mask = mask;
-    pgi_stage_media(s, mask, 0);
-    pgi_renew_media(s);
-    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
-}
-
-// next: the descriptor with the new arrays.
-static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_desc *next)
-{
-    PGI_TRY(pgi_check_is_masked(s, "pg_set_coefficients"));
-    for (int q = 0; q < 8 && given; q++) {
-        pg_desc from = *given;
-        const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(next, q);
-        if (q < 6 && q % 3 >= s->desc.dim) continue;
-        char name[16];
-        pgi_media_name(q, q % 3, name);
-        if (!array != !*own)
-            return pgi_unsupported(s->error, "%s is %s, but at pg_create it was %s; create a new solver for that", name,
-                                   array ? "given" : "NULL", array ? "NULL" : "given");
-        *own = array;
-    }
-    pg_desc arrays = *next;
-    arrays.mask = NULL;    // the caller's may be gone
-    PGI_TRY(pgi_check_media_arrays(&arrays, s->error));
-    return pgi_check_host_media(s, NULL, next);
-}
-
-static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
-{
-    pg_desc next = s->desc;
-    PGI_TRY(pgi_mark_outdated(
-        s, 1, pgi_meet(s, PGI_SET_COEFFICIENTS, 0, NULL, pgi_check_coefficients(s, given, &next))));
-    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
-    s->desc = next;
-    pgi_turn(&s->desc, &s->work);
-    pgi_stage_media(s, NULL, 1);
-    pgi_renew_media(s);
-    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
-}
-
-static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
-{
-    PGI_TRY(pgi_check_is_masked(s, "pg_set_cell_values"));
-    static const char *const name[2] = {"air_values", "solid_fluxes"};
-    const int most[2] = {s->desc.air_values, s->desc.solid_fluxes};
-    for (int q = 0; q < 2; q++) {
-        if (number[q] < 0 || number[q] > most[q])
-            return pgi_wrong(s->error, "%s is %d; it must be 0 to %d, as at pg_create", name[q], number[q], most[q]);
-        PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q], s->error));
-    }
-    return pgi_check_not_captured(s, "lists cannot be copied", "give them before", s->error);
-}
-
-static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
-{
-    const pg_status status = pgi_check_cell_values(s, list, number);
-    double lists = 0;
-    for (int q = 0; q < 2 && status == PG_OK; q++)
-        lists = 2 * lists + pgi_hash(list[q], (size_t)number[q] * sizeof *list[q]);
-    PGI_TRY(pgi_meet(s, PGI_SET_VALUES, lists, NULL, status));
-    PGI_TRY(pgi_store_values(s, list, number, s->error));
-    for (int q = 0; q < 2; q++) {
-        pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.solid_flux : s->desc.air_value);
-        if (number[q]) memmove(own, list[q], (size_t)number[q] * sizeof *own);
-        s->listed[q] = number[q];
-    }
-    return PG_OK;
-}
-
 // The caller's f, or its copy: not what has been made of it among obstacles.
 static pgi_grid pgi_given_f(const pg_solver *s) { return s->masked ? s->obstacles.given : s->outer.f; }
 
@@ -28135,6 +28030,138 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     return PG_OK;
 }
 
+// ---- masks and coefficients ----
+#if PGI_WITH_CELLS
+
+// What is in host memory is checked before anything changes; a rank checks its part. mask: NULL where it stays as it is
+static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays)
+{
+    s->obstacles.checked = 0;
+    if (s->desc.memory != PG_MEM_HOST) return PG_OK;
+    int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
+    pgi_check_media check = pgi_media_of(s);
+    pg_desc work;
+    pgi_turn(arrays, &work);
+    check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
+    for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
+    check.bad = bad, check.fluid = bad + 1;
+    check.n[2] = s->outer.part.own[1] - s->outer.part.own[0];
+    const int64_t high = check.n[1] + 1, rows = high * (check.n[2] + 1);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->outer, s->outer.points)))
+    for (int64_t row = 0; row < rows; row++)
+        for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
+    s->obstacles.checked = s->comm ? 0 : bad[1] ? 1 : 2;
+    return pgi_judge_media(s, check, bad[0], s->desc.lo, s->error);
+}
+
+static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask)
+{
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
+    if (!s->desc.mask)
+        return pgi_unsupported(s->error, "the handle was created without a mask; create one with desc.mask");
+    if (!mask) return pgi_wrong(s->error, "mask is NULL; pass a byte a cell");
+    PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
+    return pgi_check_host_media(s, mask, &s->desc);
+}
+
+// After a refusal nothing is solved with the mask or the coefficients of before, of which the caller thinks otherwise.
+static pg_status pgi_mark_outdated(pg_solver *s, int coefficients, pg_status status)
+{
+    char *const why = s->outdated[coefficients];
+    const int has = coefficients ? s->masked : s->desc.mask != NULL;
+    why[0] = 0;
+    if (has && status != PG_OK) snprintf(why, sizeof s->outdated[0], "%s", s->error);
+    return status;
+}
+
+// Mask or coefficients are new: what follows from them. Where that is another kind of coarse levels, graphs too.
+static void pgi_renew_media(pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const int robust = o->robust, labyrinth = o->labyrinth;
+    pgi_refresh(s, 1);
+    if (!s->cuda || (robust == o->robust && labyrinth == o->labyrinth)) return;
+#if PGI_GPU
+    const cudaStream_t stream = s->stream;
+    pgi_choose_small(s);
+    if (!s->without_graphs) pgi_record_graphs(s);
+    s->stream = stream;
+#endif
+}
+
+static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
+{
+    PGI_TRY(pgi_mark_outdated(s, 0, pgi_meet(s, PGI_SET_MASK, 0, NULL, pgi_check_mask(s, mask))));
+    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
+    s->desc.mask = s->work.mask = mask;
+    pgi_stage_media(s, mask, 0);
+    pgi_renew_media(s);
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
+// next: the descriptor with the new arrays.
+static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_desc *next)
+{
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_coefficients"));
+    for (int q = 0; q < 8 && given; q++) {
+        pg_desc from = *given;
+        const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(next, q);
+        if (q < 6 && q % 3 >= s->desc.dim) continue;
+        char name[16];
+        pgi_media_name(q, q % 3, name);
+        if (!array != !*own)
+            return pgi_unsupported(s->error, "%s is %s, but at pg_create it was %s; create a new solver for that", name,
+                                   array ? "given" : "NULL", array ? "NULL" : "given");
+        *own = array;
+    }
+    pg_desc arrays = *next;
+    arrays.mask = NULL;    // the caller's may be gone
+    PGI_TRY(pgi_check_media_arrays(&arrays, s->error));
+    return pgi_check_host_media(s, NULL, next);
+}
+
+static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
+{
+    pg_desc next = s->desc;
+    PGI_TRY(pgi_mark_outdated(
+        s, 1, pgi_meet(s, PGI_SET_COEFFICIENTS, 0, NULL, pgi_check_coefficients(s, given, &next))));
+    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
+    s->desc = next;
+    pgi_turn(&s->desc, &s->work);
+    pgi_stage_media(s, NULL, 1);
+    pgi_renew_media(s);
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
+static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+{
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_cell_values"));
+    static const char *const name[2] = {"air_values", "solid_fluxes"};
+    const int most[2] = {s->desc.air_values, s->desc.solid_fluxes};
+    for (int q = 0; q < 2; q++) {
+        if (number[q] < 0 || number[q] > most[q])
+            return pgi_wrong(s->error, "%s is %d; it must be 0 to %d, as at pg_create", name[q], number[q], most[q]);
+        PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q], s->error));
+    }
+    return pgi_check_not_captured(s, "lists cannot be copied", "give them before", s->error);
+}
+
+static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+{
+    const pg_status status = pgi_check_cell_values(s, list, number);
+    double lists = 0;
+    for (int q = 0; q < 2 && status == PG_OK; q++)
+        lists = 2 * lists + pgi_hash(list[q], (size_t)number[q] * sizeof *list[q]);
+    PGI_TRY(pgi_meet(s, PGI_SET_VALUES, lists, NULL, status));
+    PGI_TRY(pgi_store_values(s, list, number, s->error));
+    for (int q = 0; q < 2; q++) {
+        pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.solid_flux : s->desc.air_value);
+        if (number[q]) memmove(own, list[q], (size_t)number[q] * sizeof *own);
+        s->listed[q] = number[q];
+    }
+    return PG_OK;
+}
+
 static pg_status pgi_check_parts(pg_solver *s, const void *x, const int *labels, const int *count, const double *sums,
                                  const double *volumes)
 {
@@ -28204,6 +28231,22 @@ static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *co
     *count = parts;
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
+
+#else
+static pg_status pgi_set_mask(pg_solver *s, const unsigned char *) { return pgi_check_is_masked(s, "pg_set_mask"); }
+static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *)
+{
+    return pgi_check_is_masked(s, "pg_set_coefficients");
+}
+static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const *, const int *)
+{
+    return pgi_check_is_masked(s, "pg_set_cell_values");
+}
+static pg_status pgi_get_parts(pg_solver *s, const void *, int *, int *, double *, double *)
+{
+    return pgi_check_is_masked(s, "pg_get_parts");
+}
+#endif
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>public  The functions of the header.
@@ -28486,8 +28529,9 @@ PG_API const char *pg_version(void)
 #else
     used += snprintf(text + used, sizeof text - (size_t)used, ", serial");
 #endif
-    snprintf(text + used, sizeof text - (size_t)used, "%s%s%s%s%s", PGI_F32 ? "" : ", without f32",
+    snprintf(text + used, sizeof text - (size_t)used, "%s%s%s%s%s%s", PGI_F32 ? "" : ", without f32",
              PGI_DIRECT ? "" : ", without PG_DIRECT", PGI_DENSE ? "" : ", without dense systems",
+             PGI_WITH_CELLS ? "" : ", without masks",
              PGI_KRYLOV ? "" : ", without Krylov methods", PGI_RANKS ? "" : ", without ranks");
     return text;
 }

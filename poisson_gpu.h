@@ -413,7 +413,8 @@ int main(void)
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
-                           PG_NO_DENSE: leaves out dense systems    PG_NO_RANKS: leaves out comm
+                           PG_NO_DENSE: leaves out dense systems    PG_NO_RANKS: leaves out comm    PG_NO_CELLS: leaves out mask, beta_face,
+                           beta_cell, openness, alpha_cell, air_value and solid_flux
                            PG_NO_KRYLOV: leaves out PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB; among obstacles the
                            default is PG_VCYCLE then, and PG_FMG with wild spacings is not accelerated
                            PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f. Its planner takes one thread at

@@ -21,6 +21,11 @@ enum { no_dense = 1 };
 #else
 enum { no_dense = 0 };
 #endif
+#ifdef PG_NO_CELLS
+enum { no_cells = 1 };
+#else
+enum { no_cells = 0 };
+#endif
 #ifdef PG_NO_KRYLOV
 enum { no_krylov = 1 };
 #else
@@ -126,6 +131,11 @@ static void solve_among_obstacles(void)
     }
     d.mask = mask;
     d.centring[0] = d.centring[1] = PG_CELL;
+    if (no_cells) {
+        expect(pg_solve_once(&d, u, f, &report) == PG_ERROR_UNSUPPORTED, "no masks", pg_last_error(NULL));
+        expect(strstr(pg_last_error(NULL), "PG_NO_CELLS") != NULL, "the message names the switch", pg_last_error(NULL));
+        return;
+    }
     expect(pg_solve_once(&d, u, f, &report) == PG_OK, "solved among obstacles", pg_last_error(NULL));
     expect(report.outcome == PG_CONVERGED, "converged among obstacles", report.message);
     expect(strstr(report.method, no_krylov ? "PG_VCYCLE" : "PG_CG") != NULL, "by the default there", report.method);
@@ -174,6 +184,7 @@ int main(void)
     solve_among_obstacles();
     solve_with_ranks();
     expect(!strstr(pg_version(), "without Krylov") == !no_krylov, "the version tells about Krylov methods", pg_version());
+    expect(!strstr(pg_version(), "without masks") == !no_cells, "the version tells about masks", pg_version());
     expect(!strstr(pg_version(), "without ranks") == !no_ranks, "the version tells about ranks", pg_version());
     solve(0, 0, "", "", no_direct ? "PG_NO_DIRECT" : "PG_");    /* the default, and why it is what it is */
     expect(!strstr(pg_version(), "without f32") == !no_f32, "the version tells about f32", pg_version());
