@@ -9,6 +9,8 @@
 - long NAME LINES: a function of more than 60 lines, from its template line to its closing brace.
 A tie or a long function that the list does not have is a failure, and so is one more line; so is an entry that no longer
 holds, that the list may only shrink.
+- lines SECTION LINES, kernels NUMBER, bytes NUMBER: how long a section is; how many kernels bench/kernels.txt lists for
+  sm_90, and the bytes of their code. Growth is a failure; what has shrunk is recorded when somebody renews the list.
 """
 import os
 import re
@@ -18,6 +20,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(ROOT, 'poisson_gpu.cu')
 RECORD = os.path.join(ROOT, 'test', 'structure.txt')
+KERNELS = os.path.join(ROOT, 'bench', 'kernels.txt')
 MOST = 60
 
 
@@ -83,6 +86,29 @@ def compiles(lines, end):
                           capture_output=True, text=True)
 
 
+def sizes(lines, starts):
+    """What may not grow: the lines of each section, kernels and their code."""
+    found = {}
+    for (first, name), end in zip(starts, [first for first, _ in starts[1:]] + [len(lines)]):
+        found['lines ' + name] = found.get('lines ' + name, 0) + end - first
+    kernels = [line.split() for line in open(KERNELS, encoding='utf-8') if ' sm_90 ' in line]
+    found['kernels'] = len(kernels)
+    found['bytes'] = sum(int(words[-1]) for words in kernels)
+    return found
+
+
+def read_record():
+    """Entries and their numbers; a tie has none."""
+    known = {}
+    for line in open(RECORD, encoding='utf-8'):
+        words = line.split()
+        if words[0] == 'tie':
+            known[' '.join(words)] = 0
+        else:
+            known[' '.join(words[:-1])] = int(words[-1])
+    return known
+
+
 def main():
     lines = open(SOURCE, encoding='utf-8').read().split('\n')
     code = without_comments_and_strings('\n'.join(lines)).split('\n')
@@ -96,20 +122,21 @@ def main():
     for name, first, last in blocks(code):
         if last - first + 1 > MOST:
             now['long ' + name] = max(now.get('long ' + name, 0), last - first + 1)
+    size = sizes(lines, starts)
+    now.update(size)
     if '--write' in sys.argv:
         with open(RECORD, 'w', encoding='utf-8') as out:
-            out.writelines('%s%s\n' % (key, ' %d' % now[key] if now[key] else '') for key in sorted(now))
-    known = {}
-    for line in open(RECORD, encoding='utf-8'):
-        words = line.split()
-        known[' '.join(words[:2] if words[0] == 'long' else words)] = int(words[2]) if words[0] == 'long' else 0
+            out.writelines('%s%s\n' % (key, '' if key.startswith('tie') else ' %d' % now[key]) for key in sorted(now))
+    known = read_record()
     for key in sorted(set(now) | set(known)):
+        if key in size and now[key] <= known.get(key, 0):
+            continue
         if key not in known or now.get(key, 0) > known[key]:
             faults.append('new: %s %s' % (key, now[key] or ''))
         elif key not in now or now[key] < known[key]:
             faults.append('better than recorded, so renew test/structure.txt with --write: %s' % key)
-    print('\n'.join(faults) or '%d sections, %d ties, %d functions over %d lines' % (
-        len(starts), sum(key.startswith('tie') for key in now), sum(key.startswith('long') for key in now), MOST))
+    print('\n'.join(faults) or '%d lines in %d sections, %d ties, %d functions over %d lines' % (
+        len(lines), len(starts), sum(key.startswith('tie') for key in now), sum(key.startswith('long') for key in now), MOST))
     return len(faults) > 0
 
 
