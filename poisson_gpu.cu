@@ -3809,6 +3809,18 @@ struct pgi_cpu_rows_of {
     int k(int64_t row) const { return first + (int)(row / ny); }
 };
 
+// Calls body(j, k) for rows.
+template <class Body> static void pgi_cpu_rows(const pgi_level *l, const pgi_cpu_rows_of &rows, Body body)
+{
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int64_t row = 0; row < rows.count; row++) body(rows.j(row), rows.k(row));
+    (void)l;
+}
+template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
+{
+    pgi_cpu_rows(l, pgi_cpu_rows_of(l), body);
+}
+
 // How a row is walked: points in any order (so in vectors), every second one in any order, or one after the other.
 enum pgi_walk { PGI_EVERY, PGI_EVERY_SECOND, PGI_IN_ORDER };
 
@@ -3886,14 +3898,12 @@ template <class T>
 static void pgi_cpu_jacobi(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, pgi_grid out)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_cpu_rows_of rows(l);
     const T *u = pgi_data<T>(gu);
     T *v = pgi_data<T>(out);
     pgi_exchange(s, l, gu, 1, sizeof(T));
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < rows.count; row++)
-        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, rows.j(row), rows.k(row), 0,
-                                     l->n[0]);
+    pgi_cpu_rows(l, [&](int j, int k) {
+        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, j, k, 0, l->n[0]);
+    });
 }
 
 // One colour of a row: points whose indices, those of seam axes left out, have the given parity.
@@ -3984,21 +3994,18 @@ template <class T, class TO> static void pgi_cpu_residual_to(pg_solver *s, const
                                                              const pgi_rhs &rhs, pgi_grid out, T scale)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_cpu_rows_of rows(l);
     const int nx = l->n[0];
     const T *u = pgi_data<T>(gu);
     const T mean = pgi_mean_of<T>(rhs, b.state);
     pgi_exchange(s, l, gu, 1, sizeof(T));
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < rows.count; row++) {
-        const int j = rows.j(row), k = rows.k(row);
+    pgi_cpu_rows(l, [&](int j, int k) {
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
         TO *q = pgi_data<TO>(out) + j * out.sj + k * out.sk;
         const int face_row = pgi_cpu_face_row(b, rhs, j, k);
         pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, face_row,
                                [=, &b, &rhs](int i, T au, T, bool care)
                                    PGI_INLINE { q[i] = (TO)(scale * (PGI_CPU_RHS(i, care) - au)); });
-    }
+    });
 }
 
 template <class T> static void pgi_cpu_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
@@ -4009,16 +4016,13 @@ template <class T> static void pgi_cpu_residual(pg_solver *s, const pgi_level *l
 template <class T> static void pgi_cpu_apply(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_grid gv)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_cpu_rows_of rows(l);
-    const int nx = l->n[0];
     const T *u = pgi_data<T>(gu);
     pgi_exchange(s, l, gu, 1, sizeof(T));
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < rows.count; row++) {
-        const int j = rows.j(row), k = rows.k(row);
+    pgi_cpu_rows(l, [&](int j, int k) {
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
-        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, 0, [=](int i, T au, T, bool) PGI_INLINE { q[i] = au; });
-    }
+        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, l->n[0], 0,
+                               [=](int i, T au, T, bool) PGI_INLINE { q[i] = au; });
+    });
 }
 
 // Adds up what body(j, k, weight of the row, sums) adds for each row, and that of all ranks: in pieces, whose number
@@ -4088,18 +4092,6 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
             pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), v, v);
         }
     });
-}
-
-// Calls body(j, k) for rows.
-template <class Body> static void pgi_cpu_rows(const pgi_level *l, const pgi_cpu_rows_of &rows, Body body)
-{
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < rows.count; row++) body(rows.j(row), rows.k(row));
-    (void)l;
-}
-template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
-{
-    pgi_cpu_rows(l, pgi_cpu_rows_of(l), body);
 }
 
 template <class T> static void pgi_cpu_fill_zero(pg_solver *, const pgi_level *l, pgi_grid u)
@@ -11960,12 +11952,13 @@ struct pgi_hierarchy {
     pgi_hierarchy *near;    // of PG_PRECOND_DIRECT: the lines that are solved for in place of those of A
 };
 
-static void pgi_hierarchy_free(pgi_hierarchy *h)
+static pgi_hierarchy *pgi_hierarchy_free(pgi_hierarchy *h)    // returns NULL
 {
     for (int q = 0; h && q < h->count; q++) pgi_line_free(&h->own[q]);
     if (h) pgi_hierarchy_free(h->near);
     if (h) free(h->work);
     free(h);
+    return NULL;
 }
 
 // How much the spacing (or what a metric makes of it) varies along an axis: 1 where it is uniform. The rows at the ends
@@ -12088,10 +12081,7 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
     if (!h) return NULL;
     for (int a = 0; a < 3; a++) {
         h->line[0][a] = &h->own[h->count++];
-        if (!pgi_line_create(h->line[0][a], d, a, pgi_is_absent(d, a))) {
-            pgi_hierarchy_free(h);
-            return NULL;
-        }
+        if (!pgi_line_create(h->line[0][a], d, a, pgi_is_absent(d, a))) return pgi_hierarchy_free(h);
     }
     h->levels = 1;
     h->along = -1;
@@ -12110,10 +12100,7 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
             h->line[l + 1][a] = h->line[l][a];
             if (!h->coarsened[l][a]) continue;
             h->line[l + 1][a] = &h->own[h->count++];
-            if (!pgi_line_coarsen(h->line[l][a], h->line[l + 1][a])) {
-                pgi_hierarchy_free(h);
-                return NULL;
-            }
+            if (!pgi_line_coarsen(h->line[l][a], h->line[l + 1][a])) return pgi_hierarchy_free(h);
         }
         h->levels++;
     }
@@ -12121,10 +12108,8 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
     for (int a = 0; a < 3; a++)
         longest = h->line[h->levels - 1][a]->n > longest ? h->line[h->levels - 1][a]->n : longest;
     const int few = (d->flags & (PG_DIRECT | PG_PRECOND_DIRECT)) && longest <= PGI_MODES;
-    if ((few || multigrid) && h->along < 0 && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double)))) {
-        pgi_hierarchy_free(h);
-        return NULL;
-    }
+    if ((few || multigrid) && h->along < 0 && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double))))
+        return pgi_hierarchy_free(h);
     return h;
 }
 
@@ -25271,17 +25256,17 @@ static void pgi_add_advice(const pg_solver *s, const pgi_state *st, pg_report *r
 // The outcome as a sentence, from the rest of the report.
 static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
-    const char *name = pg_outcome_string(r->outcome);
+    const char *const name = pg_outcome_string(r->outcome), *const plural = r->iterations == 1 ? "" : "s";
     switch (r->outcome) {
     case PG_NOT_RUN: snprintf(r->message, sizeof r->message, "no solve has been started with this handle"); break;
     case PG_COMPLETED:
         snprintf(r->message, sizeof r->message, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations,
-                 r->iterations == 1 ? "" : "s");
+                 plural);
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
                  "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g); %s", name,
-                 r->iterations, r->iterations == 1 ? "" : "s", r->floor, r->rhs_norm, r->residual,
+                 r->iterations, plural, r->floor, r->rhs_norm, r->residual,
                  pgi_remedy_for_round_off(s, r));
         break;
     case PG_DIVERGED:
@@ -27675,23 +27660,32 @@ static int pgi_is_spoilt(pg_solver *s)
     return !pgi_finite(s->state->sums[1]);
 }
 
+// What a solve knows of its stopping rule, before its arrays are copied.
+static pg_status pgi_begin_solve(pg_solver *s, const pg_stop *caller, const pg_stop *stop)
+{
+#if PGI_GPU
+    PGI_TRY(pgi_check_capture(s, stop));
+#endif
+    s->checked = stop->rtol > 0 || stop->atol > 0;
+    s->guess_zero = stop->guess == PG_GUESS_ZERO;
+    s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
+    s->with_floor = s->checked && pgi_floor_can_matter(s, stop);
+    s->monitor_user = stop->user;
+    s->monitored = 0;
+    return PG_OK;
+}
+
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
     pg_stop stop;
     PGI_TRY(pgi_meet(s, PGI_SOLVE, 0, &stop, pgi_check_solve(s, u, f, caller, &stop)));
-#if PGI_GPU
-    PGI_TRY(pgi_check_capture(s, &stop));
-#endif
+    PGI_TRY(pgi_begin_solve(s, caller, &stop));
     if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
-    const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
+    const int batch = s->desc.batch, checked = s->checked;
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor);
-    s->guess_zero = stop.guess == PG_GUESS_ZERO;
     s->ignores_u = s->guess_zero && !s->is_direct && (!caller || pgi_number(caller->guess) == PG_GUESS_DEFAULT);
-    s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
-    s->with_floor = checked && pgi_floor_can_matter(s, &stop);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
-    s->monitor_user = stop.user;
     if (at_once) {    // see pgi_program
         s->checked = 0;
         pgi_enter_problem(s, u, f, &stop, 0);
@@ -29673,17 +29667,9 @@ static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_s
     PGI_TRY(pgi_check_array(s, "f", f, s->error));
     PGI_TRY(pgi_dense_check_apart(d, u, f, "f", d->desc.n));
     PGI_TRY(pgi_dense_check_apart(d, u, d->desc.A, "A", (d->desc.n - 1) * d->desc.lda + d->desc.n));
-#if PGI_GPU
-    PGI_TRY(pgi_check_capture(s, &stop));
-#endif
-    s->guess_zero = stop.guess == PG_GUESS_ZERO;
-    s->checked = stop.rtol > 0 || stop.atol > 0;
-    s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
-    s->with_floor = s->checked && pgi_floor_can_matter(s, &stop);
+    PGI_TRY(pgi_begin_solve(s, caller, &stop));
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
-    s->monitor_user = stop.user;
-    s->monitored = 0;
     pgi_enter_problem(s, u, f, &stop, 0);
     pgi_run_program(s, 1);
 #if PGI_GPU
