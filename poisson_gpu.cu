@@ -23758,7 +23758,8 @@ static void pgi_name_cycle(pg_solver *) {}
 static void pgi_refresh(pg_solver *, int) {}
 static void pgi_gather(pg_solver *, int) {}
 static void pgi_clear_cells(pg_solver *, pgi_grid, pgi_grid) {}
-static void pgi_centre_pockets(pg_solver *) {}
+enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
+static void pgi_project_u(pg_solver *, pgi_means, pgi_grid) {}
 static void pgi_cycle_among_cells(pg_solver *, pgi_grid, pgi_rhs, int) {}
 template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o) { return o; }
 #endif
