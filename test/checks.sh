@@ -169,7 +169,8 @@ macros() {
 # Whole compilations are few: without a warning, with OpenMP and without, and the first program; NaN and Inf with the same
 # object, compiled with -ffast-math. The same without that are those of test/run.sh and of the sanitizers. Clang sees all that
 # it warns of without making code, g++ needs to.
-some="-DPG_NO_DIRECT -DPG_NO_DENSE -DPG_NO_KRYLOV" all="-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_DENSE -DPG_NO_CELLS -DPG_NO_RANKS -DPG_NO_CUDA"
+some="-DPG_NO_DIRECT -DPG_NO_DENSE -DPG_NO_KRYLOV"
+all="-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_DENSE -DPG_NO_CELLS -DPG_NO_RANKS -DPG_NO_CUDA"
 lane_compilers() {
     check "LICENSE is the text that ends the header" license
     check "sections use what stands before them, functions are short: test/structure.txt, or better" \

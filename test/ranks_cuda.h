@@ -68,8 +68,8 @@ static inline pg_status meeting_gather(pgi_comm *c, const void *own, size_t byte
 static inline void meeting_abort(pgi_comm *) {}
 static inline void meeting_close(pgi_comm *c) { c->ops = NULL; }
 
-static const pgi_transport_ops meeting_ops = {"meeting", meeting_gather, NULL, NULL,          NULL,         NULL,
-                                              NULL,      NULL,           NULL, meeting_abort, meeting_close};
+static const pgi_transport_ops meeting_ops = {"meeting", meeting_gather, NULL, NULL,         NULL,
+                                              NULL,      NULL,           meeting_abort, meeting_close};
 
 // One rank: its part of the memory that others reach, and what went wrong.
 struct rank {
