@@ -62,7 +62,6 @@ enum { pgi_no_cuda = 0 };
 #endif
 #ifdef PG_NO_DIRECT
 #define PGI_DIRECT 0
-#undef PG_USE_FFTW
 #else
 #define PGI_DIRECT 1
 #endif
@@ -118,10 +117,6 @@ enum { pgi_no_cuda = 0 };
 #else
 #define PGI_GPU 0
 #define PGI_HD
-#endif
-#ifdef PG_USE_FFTW
-#include <fftw3.h>
-#include <mutex>
 #endif
 #ifdef PG_USE_MPI
 #define OMPI_SKIP_MPICXX 1
@@ -485,9 +480,9 @@ struct pgi_elimination {
     double scale;               // of the right-hand side
     double constant;            // times the coefficient of the constant, or the mean of the line that has it: the mean
                                 // of the right-hand side; 0: unwanted
-    int log_parts, log_wide;    // GPU: of a line, eliminated at the same time; lines that a block has side by side
-    int kept;                   // in registers; 0: the parts are too long
-    double *marks;              // pivots every PGI_LINE_BLOCK rows
+    int pieces, longest;        // GPU: what blocks have of a line, or of a rank's rows of it; rows of a piece, at most
+    int log_parts, log_wide;    // of a piece, eliminated at the same time; lines that a block has side by side
+    double *marks;              // alpha < 0: pivots every PGI_LINE_BLOCK rows
     pgi_axis<double> rows;
 };
 
@@ -664,7 +659,7 @@ struct pgi_spectrum {
 // ---- of >>direct ----
 
 // Two real columns side by side: every transform here is linear over the reals, so it acts on both at once.
-template <class T> struct alignas(2 * sizeof(T)) pgi_complex {
+template <class T> struct alignas(2 * sizeof(T) < 16 ? 2 * sizeof(T) : 16) pgi_complex {
     T x, y;
 };
 
@@ -675,8 +670,8 @@ enum { PGI_THERE_AND_BACK = 2, PGI_ANY_KIND = PGI_IDENTITY };
 struct pgi_series {
     int kind, sine, n;
     int length, count, inverse;    // complex transforms a pair of columns takes: their length, number and direction
-    const void *twiddle;    // length + 1 complex numbers (type 1 in quarters: 2 length + 1), rounded to the precision
-                            // of the grids
+    const void *twiddle;           // length + 1 complex numbers, rounded to the precision
+                                   // of the grids
 };
 
 // Transforms along an axis by a block in shared memory, see pgi_fft_thread.
@@ -737,12 +732,12 @@ struct pgi_small2d {
     pgi_fold fold[2];    // of x and y
 };
 
-// Elimination in parts, by ranks: what this one has of every column, and of its share of the columns what the others
-// have; then the answers, the other way.
+// Elimination in pieces, by blocks and ranks: what this one has of every column, and of its share of the columns what
+// the others have; then the answers, the other way.
 struct pgi_joints {
     double *own, *all, *all_ends, *ends;
     int64_t columns, first, share, room;    // of all ranks; the own share; room for that of any rank, by rank
-    int rank, ranks;
+    int rank, ranks, pieces;                // pieces of a column that each rank has
 };
 
 struct pgi_direct {
@@ -758,12 +753,11 @@ struct pgi_direct {
     pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
-    int tile[3];    // CPU: columns that are taken side by side along the axis
-    int slots;      // and pieces of the buffer
+    int slots;    // CPU: pieces of the buffer
     size_t slot_bytes;
     const void *roots[3];    // the roots of unity of the axes' complex transforms
     pgi_joints joints;
-    double *sum;    // ranks on GPUs: of the column of the constant
+    double *sum;    // GPU: of the pieces of the column of the constant, by problem
 };
 
 enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
@@ -1123,9 +1117,6 @@ struct pg_solver {
     cufftHandle fft[3];    // by axis
     int has_fft[3];
 #endif
-#endif
-#ifdef PG_USE_FFTW
-    void *fftw[3][2];    // plans, by axis and direction
 #endif
 };
 
@@ -12601,12 +12592,48 @@ static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t col
     at[2] = axis == 2 ? 0 : (int)upper;
 }
 
+template <class V> struct pgi_scalar {
+    typedef V type;
+};
+// The same number of some columns, side by side.
+template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) pgi_lanes {
+    T v[N];
+};
+template <class T, int N> struct pgi_scalar<pgi_lanes<T, N>> {
+    typedef T type;
+};
+template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator+(pgi_lanes<T, N> a, const pgi_lanes<T, N> &b)
+{
+    PGI_UNROLLED
+    for (int q = 0; q < N; q++) a.v[q] += b.v[q];
+    return a;
+}
+template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator-(pgi_lanes<T, N> a, const pgi_lanes<T, N> &b)
+{
+    PGI_UNROLLED
+    for (int q = 0; q < N; q++) a.v[q] -= b.v[q];
+    return a;
+}
+template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator-(pgi_lanes<T, N> a)
+{
+    PGI_UNROLLED
+    for (int q = 0; q < N; q++) a.v[q] = -a.v[q];
+    return a;
+}
+template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator*(T f, pgi_lanes<T, N> a)
+{
+    PGI_UNROLLED
+    for (int q = 0; q < N; q++) a.v[q] *= f;
+    return a;
+}
+template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator*(const pgi_lanes<T, N> &a, T f) { return f * a; }
+
 template <class T> static PGI_HD inline pgi_complex<T> pgi_complex_of(T x, T y)
 {
     const pgi_complex<T> z = {x, y};
     return z;
 }
-// The columns of one may be several: see pgi_float_pair.
+// The columns of one may be several: see pgi_lanes.
 template <class A, class B> static PGI_HD inline auto pgi_times(pgi_complex<A> a, pgi_complex<B> b)
     -> pgi_complex<decltype(a.x * b.x)>
 {
@@ -12637,6 +12664,97 @@ template <class T, class S> static PGI_HD inline pgi_complex<T> pgi_scaled(pgi_c
     return pgi_complex_of<T>(factor * a.x, factor * a.y);
 }
 
+// cos and sin of 2 pi q/p.
+static constexpr PGI_HD double pgi_odd_cosine(int p, int q)
+{
+    return p == 3   ? -0.5
+           : p == 5 ? (q == 1 || q == 4 ? 0.30901699437494742410 : -0.80901699437494742410)
+                    : (q == 1 || q == 6   ? 0.62348980185873353053
+                       : q == 2 || q == 5 ? -0.22252093395631440429
+                                          : -0.90096886790241912624);
+}
+// Not by recursion: a compiler calls a recursive function at run time, in the middle of butterflies.
+static constexpr PGI_HD double pgi_odd_sine(int p, int q)
+{
+    const int above = 2 * q > p, below = above ? p - q : q;
+    const double sine = p == 3   ? 0.86602540378443864676
+                        : p == 5 ? (below == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
+                                 : (below == 1   ? 0.78183148246802980871
+                                    : below == 2 ? 0.97492791218182360702
+                                                 : 0.43388373911755812048);
+    return above ? -sine : sine;
+}
+
+// The forward transform of P numbers, P an odd prime.
+template <int P, class V> static PGI_HD inline void pgi_odd_butterfly(pgi_complex<V> (&v)[P])
+{
+    typedef typename pgi_scalar<V>::type T;
+    const pgi_complex<V> first = v[0];
+    pgi_complex<V> sum[P / 2], difference[P / 2];
+    PGI_UNROLLED
+    for (int r = 0; r < P / 2; r++) {
+        sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
+        difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
+        v[0] = pgi_sum(v[0], sum[r]);
+    }
+    PGI_UNROLLED
+    for (int k = 1; k <= P / 2; k++) {
+        pgi_complex<V> a = first, b = first;
+        PGI_UNROLLED
+        for (int r = 0; r < P / 2; r++) {
+            const int q = (r + 1) * k % P;
+            a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
+            const pgi_complex<V> more = pgi_scaled(difference[r], (T)pgi_odd_sine(P, q));
+            b = r == 0 ? more : pgi_sum(b, more);
+        }
+        v[k] = pgi_minus_i(a, b);
+        v[P - k] = pgi_plus_i(a, b);
+    }
+}
+
+// The forward transform of P numbers.
+template <int P, class V> static PGI_HD inline void pgi_butterfly(pgi_complex<V> (&v)[P])
+{
+    typedef typename pgi_scalar<V>::type T;
+    if constexpr (P == 2) {
+        const pgi_complex<V> a = v[0];
+        v[0] = pgi_sum(a, v[1]);
+        v[1] = pgi_difference(a, v[1]);
+    } else if constexpr (P == 4) {
+        const pgi_complex<V> a = pgi_sum(v[0], v[2]), b = pgi_difference(v[0], v[2]);
+        const pgi_complex<V> c = pgi_sum(v[1], v[3]), d = pgi_difference(v[1], v[3]);
+        v[0] = pgi_sum(a, c);
+        v[1] = pgi_minus_i(b, d);
+        v[2] = pgi_difference(a, c);
+        v[3] = pgi_plus_i(b, d);
+    } else if constexpr (P == 6) {    // as 2 x 3 without twiddles: lengths that have no common factor
+        pgi_complex<V> even[3] = {v[0], v[2], v[4]}, odd[3] = {v[3], v[5], v[1]};
+        pgi_butterfly<3>(even);
+        pgi_butterfly<3>(odd);
+        v[0] = pgi_sum(even[0], odd[0]);
+        v[3] = pgi_difference(even[0], odd[0]);
+        v[4] = pgi_sum(even[1], odd[1]);
+        v[1] = pgi_difference(even[1], odd[1]);
+        v[2] = pgi_sum(even[2], odd[2]);
+        v[5] = pgi_difference(even[2], odd[2]);
+    } else if constexpr (P == 8) {
+        const T h = (T)0.70710678118654752440;
+        pgi_complex<V> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
+        pgi_butterfly<4>(even);
+        pgi_butterfly<4>(odd);
+        const pgi_complex<V> p = pgi_minus_i(odd[1], odd[1]), q = pgi_plus_i(odd[3], odd[3]);
+        v[0] = pgi_sum(even[0], odd[0]);
+        v[4] = pgi_difference(even[0], odd[0]);
+        v[1] = pgi_complex_of<V>(even[1].x + h * p.x, even[1].y + h * p.y);
+        v[5] = pgi_complex_of<V>(even[1].x - h * p.x, even[1].y - h * p.y);
+        v[2] = pgi_minus_i(even[2], odd[2]);
+        v[6] = pgi_plus_i(even[2], odd[2]);
+        v[3] = pgi_complex_of<V>(even[3].x - h * q.x, even[3].y - h * q.y);
+        v[7] = pgi_complex_of<V>(even[3].x + h * q.x, even[3].y + h * q.y);
+    } else
+        pgi_odd_butterfly<P>(v);
+}
+
 // Odd n: 2i + 1 or its negative is n + 4p modulo 8n. Index i to p, and p to i, with the sign that the cosine of
 // pi (2i+1) (odd number) / 4n takes (M. T. Heideman 1992).
 static PGI_HD inline int pgi_odd_place(int n, int i, int *negative)
@@ -12656,14 +12774,12 @@ static PGI_HD inline int pgi_odd_index(int n, int p, int *negative)
 // the complex transforms theirs: put(transform, m, value). A step after goes the other way. The cosine transforms of
 // types 2 and 3: J. Makhoul 1980; a sine transform is the cosine transform of the same type with signs and a reversal.
 // Type 1 is a complex transform of twice the length that symmetry halves: even and odd frequencies. Where the even ones
-// again have an even number of intervals, the odd ones are of type 3 and half the length, and the even ones are cut
-// once more: three transforms. With a multiple of four it is done twice, and the longer type 3 begins with a step of
-// radix 2, so that there are five of a quarter of the length.
+// again have an even number of intervals, the odd ones are of type 3 and half the length: three transforms of it.
 
 // The most values that a step takes or gives, and the number of steps.
 static constexpr PGI_HD int pgi_roles(int kind, int after)
 {
-    return kind == PGI_DCT1                                                                         ? (after ? 1 : 8)
+    return kind == PGI_DCT1                                                                         ? (after ? 1 : 4)
            : kind == PGI_DCT4                                                                       ? 2
            : kind == (after ? PGI_FOURIER : PGI_HERMITIAN) || kind == (after ? PGI_DCT2 : PGI_DCT3) ? 2
                                                                                                     : 1;
@@ -12676,9 +12792,6 @@ static PGI_HD inline int pgi_steps(const pgi_series &s, int after)
                                            : s.length / 2 + 1;
 }
 
-// Values of type 1 that a step takes.
-static PGI_HD inline int pgi_images(const pgi_series &s) { return s.count == 5 ? 8 : s.count == 3 ? 4 : 2; }
-
 // Which value of a column that is; -1: there is none, or it is 0. Where there are two, they are images of each other,
 // and the first step takes both that are their own.
 static PGI_HD inline int pgi_value_of(const pgi_series &s, int after, int m, int role)
@@ -12686,9 +12799,8 @@ static PGI_HD inline int pgi_value_of(const pgi_series &s, int after, int m, int
     const int n = s.n, end = s.length * (s.count - 1);    // type 1: of the intervals
     if (pgi_roles(s.kind, after) == 1) return m;
     if (s.kind == PGI_DCT1) {
-        const int q = role & 3, j = q == 0 ? m : q == 1 ? s.length - m : q == 2 ? 2 * s.length - m : s.length + m;
-        const int i = role < 4 ? j : end - j;
-        return role >= pgi_images(s) || (s.sine && (i == 0 || i == end)) ? -1 : i - s.sine;
+        const int i = role == 0 ? m : role == 1 ? s.length - m : role == 2 ? end - m : s.length + m;
+        return role >= 2 * (s.count - 1) || (s.sine && (i == 0 || i == end)) ? -1 : i - s.sine;
     }
     if (s.kind == PGI_DCT4) {
         int negative;
@@ -12715,60 +12827,26 @@ template <class V, class W, class Put> static PGI_HD inline void pgi_before_type
     if (r > m) put(r, pgi_times(w, pgi_plus_i(a, b)));
 }
 
-// Type 1, the first of two cuts: the odd frequencies, of type 3, to transforms 3 and 4; a to d: the values of the even
-// ones at m, M - m, 2 M - m and M + m, where M is the length.
-template <class T, class V, class Put>
-static PGI_HD inline void pgi_before_quarters(const pgi_series &s, int m, const pgi_complex<V> *v, pgi_complex<V> *a,
-                                              pgi_complex<V> *b, pgi_complex<V> *c, pgi_complex<V> *d, const Put &put)
-{
-    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
-    const T sign = s.sine ? (T)-1 : (T)1;
-    const int r = s.length - m;
-    pgi_complex<V> sum[4], rest[4];
-    PGI_UNROLLED
-    for (int q = 0; q < 4; q++) {
-        const pgi_complex<V> image = pgi_scaled(v[q + 4], sign);
-        sum[q] = pgi_sum(v[q], image);
-        rest[q] = pgi_scaled(pgi_difference(v[q], image), (T)0.5);
-    }
-    *a = sum[0], *b = sum[1], *c = sum[2], *d = sum[3];
-    pgi_complex<V> x[4];    // what type 3 takes at m, 2 M - m, M - m, M + m
-    const pgi_complex<V> first = s.sine ? rest[2] : rest[0], second = s.sine ? rest[0] : rest[2];
-    const pgi_complex<V> third = s.sine ? rest[3] : rest[1], fourth = s.sine ? rest[1] : rest[3];
-    x[0] = m ? pgi_times(pgi_conjugate(w[m]), pgi_minus_i(first, second)) : first;
-    x[1] = pgi_times(w[m], pgi_plus_i(first, second));
-    x[2] = pgi_times(pgi_conjugate(w[r]), pgi_minus_i(third, fourth));
-    x[3] = m ? pgi_times(w[r], pgi_plus_i(third, fourth)) : x[2];
-    PGI_UNROLLED
-    for (int q = 0; q < 4; q++) x[q] = pgi_swapped(x[q]);
-    put(3, m, pgi_sum(x[0], x[3]));
-    put(4, m, pgi_times(pgi_difference(x[0], x[3]), w[4 * m]));
-    if (m == 0 || r == m) return;
-    put(3, r, pgi_sum(x[2], x[1]));
-    put(4, r, pgi_times(pgi_difference(x[1], x[2]), pgi_conjugate(w[4 * m])));
-}
-
-// Type 1: the even frequencies to transform 0, odd ones to 1, and of what is cut twice or three times the others too.
+// Type 1: the even frequencies to transform 0, odd ones to 1, and of what is cut twice those of type 3 to 2.
 template <class T, class V, class Put>
 static PGI_HD inline void pgi_before_type1(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
 {
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T sign = s.sine ? (T)-1 : (T)1;
-    const int r = s.length - m, both = m > 0 && r > m, fine = s.count == 5 ? 2 : 1;    // roots of twice the length
+    const int r = s.length - m, both = m > 0 && r > m;
     const T half = (T)0.5;
     pgi_complex<V> a = v[0], b = v[1], c = v[2], d = v[3];
-    if (s.count == 5) pgi_before_quarters<T>(s, m, v, &a, &b, &c, &d, put);
-    if (s.count >= 3) {
+    if (s.count == 3) {
         c = pgi_scaled(c, sign), d = pgi_scaled(d, sign);
         const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), half),
                              high = pgi_scaled(pgi_difference(b, d), half);
         a = pgi_sum(a, c);
         b = pgi_sum(b, d);
-        pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[fine * m], m, r,
+        pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[m], m, r,
                          [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
     }
     const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
-    const pgi_complex<T> twiddle = w[2 * fine * m];
+    const pgi_complex<T> twiddle = w[2 * m];
     put(0, m, sum);
     put(1, m, pgi_times(rest, twiddle));
     if (!both) return;
@@ -12825,13 +12903,6 @@ static PGI_HD inline int pgi_source_of(const pgi_series &s, int m, int *place, i
 {
     int f = m + s.sine;
     *reflected = 0;
-    if (s.count == 5 && f & 1) {
-        const int k = f & 2 ? 2 * s.length - 1 - (f >> 2) : f >> 2;
-        *reflected = f & 2;
-        *place = k >> 1;
-        return 3 + (k & 1);
-    }
-    if (s.count == 5) f >>= 1;
     if (s.count == 2) {
         *place = f >> 1;
         return f & 1;
@@ -12902,17 +12973,17 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
 template <class T, class Get, class Put>
 static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
 {
-    pgi_complex<T> v[8];
+    decltype(get(0)) v[4];
     for (int role = 0; role < pgi_roles(s.kind, 0); role++) {
         const int i = pgi_value_of(s, 0, m, role);
-        v[role] = i < 0 ? pgi_complex_of<T>(0, 0) : get(i);
+        v[role] = i < 0 ? decltype(get(0))() : get(i);
     }
     pgi_before<T>(s, m, v, put);
 }
 template <class T, class At, class Put>
 static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &at, const Put &put)
 {
-    pgi_complex<T> v[8];
+    decltype(at(0, 0)) v[2];
     pgi_after<T>(s, m, at, v);
     for (int role = 0; role < pgi_roles(s.kind, 1); role++) {
         const int i = pgi_value_of(s, 1, m, role);
@@ -12920,128 +12991,11 @@ static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &a
     }
 }
 
-// Where element m of a transform of a pair lies in the buffer.
-struct pgi_spread {
-    int64_t element, transform, pair;
-};
-static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int transform, int m, int64_t pair)
-{
-    return m * p.element + transform * p.transform + pair * p.pair;
-}
-
+static PGI_HD inline int64_t pgi_pitch(const pgi_grid &g, int axis) { return axis == 0 ? 1 : axis == 1 ? g.sj : g.sk; }
 static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
 {
     return at[0] + at[1] * g.sj + at[2] * g.sk + at[3] * g.problem;
 }
-
-namespace
-{    // so that member functions have no names outside
-
-// A column of the right-hand side, boundary data and mean included.
-template <class T> struct pgi_column_reader {
-    const pgi_rhs &from;
-    const pgi_state *state;
-    const T *f;
-    int64_t stride;
-    T mean;
-    int axis, n, at[4];
-    unsigned mask, touched;    // faces that have data, and those that the whole column touches
-    PGI_HD pgi_column_reader(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t column)
-        : from(rhs), state(b.state), mean(pgi_mean_of<T>(rhs, b.state)), axis(along)
-    {
-        pgi_column_place(size, axis, column, at);
-        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f);
-        stride = axis == 0 ? 1 : axis == 1 ? rhs.f.sj : rhs.f.sk;
-        n = axis == 0 ? size[0] : axis == 1 ? size[1] : size[2];
-        mask = pgi_face_mask(rhs, state);
-        touched =
-            mask & ~(3u << 2 * axis) &
-            (pgi_end_bits(at[0], size[0]) | pgi_end_bits(at[1], size[1]) << 2 | pgi_end_bits(at[2], size[2]) << 4);
-    }
-    PGI_HD T complete(T value, int i) const
-    {
-        const unsigned here = touched | (mask & pgi_end_bits(i, n) << 2 * axis);
-        if (!here) return value - mean;
-        return value - mean +
-               pgi_face_terms_of<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
-                                    axis == 2 ? i : at[2], at[3]);
-    }
-    PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
-};
-
-// A pair of columns of the grid, and of the buffer. Columns beyond the last one read it, and are not written. Where
-// the two lie side by side they are one word, at even addresses.
-template <class T> static PGI_HD inline int pgi_is_pair(const T *low, const T *high)
-{
-    return high == low + 1 && (uintptr_t)low % sizeof(pgi_complex<T>) == 0;
-}
-template <class T> struct pgi_pair_reader {
-    pgi_column_reader<T> low, high;
-    PGI_HD pgi_pair_reader(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int n[3], int64_t column,
-                           int64_t columns)
-        : low(b, from, axis, n, column < columns ? column : columns - 1),
-          high(b, from, axis, n, column + 1 < columns ? column + 1 : columns - 1)
-    {
-    }
-    PGI_HD pgi_complex<T> operator()(int i) const
-    {
-        const T *const p = low.f + i * low.stride, *const q = high.f + i * high.stride;
-        pgi_complex<T> v;
-        if (pgi_is_pair(p, q))
-            v = *(const pgi_complex<T> *)p;
-        else
-            v.x = *p, v.y = *q;
-        return pgi_complex_of(low.complete(v.x, i), high.complete(v.y, i));
-    }
-};
-// What the complex transforms of a pair take and give.
-template <class T> struct pgi_pair_buffer {
-    pgi_complex<T> *buffer;
-    const pgi_spread &spread;
-    int64_t pair;
-    PGI_HD pgi_complex<T> operator()(int transform, int m) const
-    {
-        return buffer[pgi_spread_at(spread, transform, m, pair)];
-    }
-    PGI_HD void operator()(int transform, int m, pgi_complex<T> v) const
-    {
-        buffer[pgi_spread_at(spread, transform, m, pair)] = v;
-    }
-};
-template <class T> struct pgi_pair_writer {
-    T *low, *high;    // high: NULL where there is no such column, low: neither
-    int64_t stride;
-    PGI_HD pgi_pair_writer(T *first, T *second, int64_t from_row_to_row)
-        : low(first), high(second), stride(from_row_to_row)
-    {
-    }
-    PGI_HD pgi_pair_writer(T *u, const pgi_grid &to, int axis, const int n[3], int64_t column, int64_t columns)
-        : low(NULL), high(NULL), stride(axis == 0   ? 1
-                                        : axis == 1 ? to.sj
-                                                    : to.sk)
-    {
-        int at[4];
-        if (column >= columns) return;
-        pgi_column_place(n, axis, column, at);
-        low = u + pgi_offset(at, to);
-        if (column + 1 >= columns) return;
-        pgi_column_place(n, axis, column + 1, at);
-        high = u + pgi_offset(at, to);
-    }
-    PGI_HD void operator()(int k, pgi_complex<T> v) const
-    {
-        T *const p = low + k * stride, *const q = high + k * stride;
-        if (!low) return;
-        if (high && pgi_is_pair(p, q)) {
-            *(pgi_complex<T> *)p = v;
-            return;
-        }
-        *p = v.x;
-        if (high) *q = v.y;
-    }
-};
-
-}    // namespace
 
 // ---- elimination, for both back ends ----
 
@@ -13064,22 +13018,6 @@ struct pgi_column {    // of values in memory, with room for marks
     double *marks;
 };
 
-namespace
-{
-// Right-hand sides and solutions in the same memory.
-template <class T> struct pgi_values {
-    T *x;
-    int64_t stride;
-    PGI_HD T operator()(int k) const { return x[k * stride]; }
-    PGI_HD void operator()(int k, double v) const { x[k * stride] = (T)v; }
-    PGI_HD void block(int begin, int last, T value[PGI_LINE_BLOCK]) const
-    {
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? x[(begin + q) * stride] : (T)0;
-    }
-};
-}    // namespace
-
 static PGI_HD inline void pgi_mark(const pgi_column &c, int block, double a, double b)
 {
     if (block == 0) return;    // known anyway
@@ -13093,85 +13031,6 @@ static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, 
     *b = c.marks[(2 * (int64_t)block - 1) * c.mark_stride];
 }
 
-// Rows first to last: eliminates down to the last one. Leaves the eliminated right-hand sides in x, and a pivot every
-// PGI_LINE_BLOCK rows in the marks, if it keeps them. CUT: the first row couples to one before it.
-template <int CUT, class T, class Load>
-static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
-                                        double mean, Load load, T *x, const pgi_column &c, pgi_separator *own,
-                                        pgi_head_row *head, int keeps = 1)
-{
-    double s = 0, z = 0, r = 0, inverse = 0;
-    pgi_head_row h = {1, 0, 0, 0};
-    for (int begin = first; begin <= last; begin += PGI_LINE_BLOCK) {
-        T value[PGI_LINE_BLOCK];
-        load.block(begin, last, value);
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_LINE_BLOCK; q++) {
-            const int k = begin + q;
-            if (k > last) continue;
-            const pgi_row<double> row = pgi_row_of(axis, k);
-            const double factor = k > first ? -row.lower * inverse : 0;
-            s = row.reaction + mu + factor * s;
-            if (CUT) z = k > first ? factor * z : -row.lower;
-            r = scale * (double)value[q] - mean + factor * r;
-            if (k == last) {
-                own->l = z, own->v = -row.upper, own->s = s, own->r = r;
-                continue;
-            }
-            inverse = pgi_ratio(1, z + s - row.upper);
-            if (q == 0 && keeps) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
-            if (keeps) x[k * c.stride] = (T)r;
-            if (!CUT) continue;
-            const double carried = h.y * inverse;
-            h.z += carried * z;
-            h.s += carried * s;
-            h.r += carried * r;
-            h.y = -carried * row.upper;
-        }
-    }
-    *head = h;
-}
-
-// The other way, once x_last and the unknown before the first are known. Calls store(row, unknown).
-template <int CUT, class T, class Store>
-static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, int first, int last, double before,
-                                      double x_last, const T *x, const pgi_column &c, Store store)
-{
-    double next = x_last;
-    store(last, x_last);
-    for (int block = last > first ? (last - 1 - first) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
-        const int begin = first + block * PGI_LINE_BLOCK;
-        double s = 0, z = 0, inverse[PGI_LINE_BLOCK], to_before[PGI_LINE_BLOCK];
-        T value[PGI_LINE_BLOCK];
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q < last ? x[(begin + q) * c.stride] : (T)0;
-        pgi_marked(c, block, &s, &z);
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_LINE_BLOCK; q++) {
-            const pgi_row<double> row = pgi_row_of(axis, begin + q < last ? begin + q : last);
-            if (q > 0) {
-                const double factor = -row.lower * inverse[q - 1];
-                s = row.reaction + mu + factor * s;
-                z = factor * z;
-            } else if (block == 0) {
-                s = row.reaction + mu;
-                z = CUT ? -row.lower : 0;
-            }
-            inverse[q] = pgi_ratio(1, z + s - row.upper);
-            to_before[q] = z;
-        }
-        PGI_UNROLLED
-        for (int q = PGI_LINE_BLOCK - 1; q >= 0; q--) {
-            const int k = begin + q;
-            if (k >= last) continue;
-            double sum = (double)value[q] - pgi_row_of(axis, k).upper * next;
-            if (CUT) sum += to_before[q] * before;
-            next = sum * inverse[q];
-            store(k, next);
-        }
-    }
-}
-
 static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_head_row &next)
 {
     const double v = own->v;
@@ -13180,7 +13039,7 @@ static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_head_row &
     own->r += v * next.r;
 }
 
-// What a rank keeps of a column once its other rows are eliminated: its last row, and its first unknown.
+// What is kept of a piece of a column once its other rows are eliminated: its last row, and its first unknown.
 struct pgi_joint {
     pgi_separator own;
     pgi_head_row head;
@@ -13204,26 +13063,28 @@ static PGI_HD inline pgi_joint pgi_both_parts(pgi_joint *low, const pgi_joint &h
     return {{l * m.l, own.v, own.s + l * m.s, own.r + l * m.r}, pgi_head_beyond(low->head, m)};
 }
 
-// What a rank has of column q of this one's share, and where it finds its ends.
-static PGI_HD inline int64_t pgi_joint_place(const pgi_joints &j, int rank, int64_t q)
+// What a rank has of column q of this one's share, and where it finds its ends: of a piece, counted over all ranks.
+static PGI_HD inline int64_t pgi_joint_place(const pgi_joints &j, int piece, int64_t q)
 {
-    return q + (rank == j.rank ? j.first : rank * j.room);
+    const int rank = piece / j.pieces;
+    return (q + (rank == j.rank ? j.first : rank * j.room)) * j.pieces + piece % j.pieces;
 }
-static PGI_HD inline pgi_joint *pgi_joint_of(const pgi_joints &j, int rank, int64_t q)
+static PGI_HD inline pgi_joint *pgi_joint_of(const pgi_joints &j, int piece, int64_t q)
 {
-    return (pgi_joint *)(rank == j.rank ? j.own : j.all) + pgi_joint_place(j, rank, q);
+    return (pgi_joint *)(piece / j.pieces == j.rank ? j.own : j.all) + pgi_joint_place(j, piece, q);
 }
-static PGI_HD inline double *pgi_ends_of(const pgi_joints &j, int rank, int64_t q)
+static PGI_HD inline double *pgi_ends_of(const pgi_joints &j, int piece, int64_t q)
 {
-    return (rank == j.rank ? j.ends : j.all_ends) + PGI_JOINT_ENDS * pgi_joint_place(j, rank, q);
+    return (piece / j.pieces == j.rank ? j.ends : j.all_ends) + PGI_JOINT_ENDS * pgi_joint_place(j, piece, q);
 }
 
-// The last unknowns of all ranks in one column, which are a ring, open where nothing couples. The ends of each are its
-// own one and that of the rank before.
-static PGI_HD inline void pgi_join_ranks(const pgi_joints &j, int64_t q)
+// The last unknowns of all pieces of one column, which are a ring, open where nothing couples. The ends of each are its
+// own one and that of the piece before.
+static PGI_HD inline void pgi_join_pieces(const pgi_joints &j, int64_t q)
 {
+    const int pieces = j.ranks * j.pieces;
     pgi_joint low = *pgi_joint_of(j, 0, q);
-    for (int r = 1; r < j.ranks; r++) {
+    for (int r = 1; r < pieces; r++) {
         const pgi_joint both = pgi_both_parts(&low, *pgi_joint_of(j, r, q));
         pgi_joint_of(j, r - 1, q)->own = low.own;
         low = both;
@@ -13231,9 +13092,9 @@ static PGI_HD inline void pgi_join_ranks(const pgi_joints &j, int64_t q)
     pgi_join_next(&low.own, low.head);
     const double last = low.own.s == 0 ? 0 : pgi_ratio(low.own.r, low.own.s);
     double x = last;
-    for (int r = j.ranks - 1; r >= 0; r--) {
+    for (int r = pieces - 1; r >= 0; r--) {
         pgi_ends_of(j, r, q)[0] = x;
-        pgi_ends_of(j, r + 1 < j.ranks ? r + 1 : 0, q)[1] = x;
+        pgi_ends_of(j, r + 1 < pieces ? r + 1 : 0, q)[1] = x;
         if (r == 0) return;
         const pgi_separator m = pgi_joint_of(j, r - 1, q)->own;
         x = pgi_ratio(m.l * last + m.v * x + m.r, m.l + m.v + m.s);
@@ -13335,8 +13196,8 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(pgi_axis<doubl
     return 1;
 }
 
-// The same for a periodic line whose rows are all alike, of five or more: what is symmetric about the first unknown and
-// what is antisymmetric are open lines. Half of the sums of images take the places 0 to n/2, the differences come from
+// The same for a periodic line whose rows are all alike: what is symmetric about the first unknown and what is
+// antisymmetric are open lines. Half of the sums of images take the places 0 to n/2, the differences come from
 // the last one down.
 template <class T> static PGI_HD PGI_RARE int pgi_line_folded(pgi_axis<double> axis, double mu, double scope,
                                                               double scale, T *x, const pgi_column &c)
@@ -13361,6 +13222,8 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_folded(pgi_axis<double> a
         pgi_axis<double> open = axis;
         open.n = q ? n - 1 - half : half + 1;
         open.row[0] = first[q], open.row[2] = last[q];
+        if (open.n == 0) continue;
+        if (open.n == 1) open.row[0].reaction += last[q].reaction;
         if (!pgi_line_exchanging(open, mu, scope, scale, q ? x + (n - 1) * c.stride : x, q ? down : c)) solved = 0;
     }
     fold(1);
@@ -13370,7 +13233,7 @@ template <class T> static PGI_HD inline int pgi_line_indefinite(const pgi_elimin
                                                                 const pgi_column &c)
 {
     const double scope = d.norm - 2 * alpha;
-    return d.periodic ? pgi_line_folded(d.rows, mu, scope, d.scale, x, c)
+    return d.periodic && d.rows.n > 1 ? pgi_line_folded(d.rows, mu, scope, d.scale, x, c)
                       : pgi_line_exchanging(d.rows, mu, scope, d.scale, x, c);
 }
 
@@ -13380,51 +13243,113 @@ static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double al
     return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
 }
 
-// The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem. sum: of
-// those of the axes.
-static PGI_HD inline double pgi_inverse_of(double sum, double alpha, double scale, int *resonant)
+// Whether the constant solves the equations of a line without a right-hand side.
+static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
+
+// ---- lines on the CPU, some side by side ----
+
+namespace
 {
-    const double total = sum + alpha;
-    if (alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha)) {
-        *resonant = 1;
-        return 0;
+// W lines: right-hand sides that become unknowns, and inverse pivots; of row 0, which another rank may have.
+template <int W> struct pgi_line_tile {
+    typedef double row[W];
+    const pgi_elimination &d;
+    int first, last;
+    row *x, *inverse;
+    double mu[W];    // what the other axes and alpha add; below 0: apart, see pgi_line_indefinite
+    pgi_line_tile(const pgi_elimination &lines, double alpha, const int (*place)[4], int begin, int end,
+                  char *memory)
+        : d(lines), first(begin), last(end - 1), x((row *)memory - begin), inverse(x + (end - begin))
+    {
+        for (int q = 0; q < W; q++) mu[q] = pgi_column_shift(d, alpha, place[q]);
     }
-    return total == 0 ? 0 : pgi_ratio(scale, total);
-}
-static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double alpha, const int *at, int *resonant)
+    static size_t bytes(int n) { return 2 * sizeof(row) * (size_t)n; }
+    double mean(int q) const
+    {
+        double sum = 0;
+        for (int k = first; k <= last; k++) sum += pgi_weight_of(d.rows, k) * x[k][q];
+        return sum / d.volume;
+    }
+    void lower(int q, double by) const
+    {
+        for (int k = first; k <= last; k++) x[k][q] -= by;
+    }
+    // The constant of a singular problem: its weighted mean goes before and after.
+    void centre() const
+    {
+        for (int q = 0; q < W; q++)
+            if (pgi_is_null(d, mu[q])) lower(q, mean(q));
+    }
+};
+}    // namespace
+
+// Rows first to last: eliminates down to the last one.
+template <int W> PGI_WIDE static void pgi_cpu_lines_down(const pgi_line_tile<W> &t, pgi_joint joint[W])
 {
-    return pgi_inverse_of((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], alpha, d.scale, resonant);
+    double s[W] = {}, z[W] = {}, r[W] = {}, above[W] = {}, y[W], head_z[W] = {}, head_s[W] = {}, head_r[W] = {};
+    for (int q = 0; q < W; q++) y[q] = 1;
+    for (int k = t.first; k <= t.last; k++) {
+        const pgi_row<double> row = pgi_row_of(t.d.rows, k);
+        const double couples = k == t.first ? -row.lower : 0;
+        double *const x = t.x[k], *const inverse = t.inverse[k];
+        PGI_OMP(omp simd)
+        for (int q = 0; q < W; q++) {
+            const double factor = -row.lower * above[q];
+            s[q] = row.reaction + (t.mu[q] < 0 ? 1 : t.mu[q]) + factor * s[q];
+            z[q] = couples + factor * z[q];
+            r[q] = x[q] + factor * r[q];
+            if (k == t.last) continue;
+            inverse[q] = above[q] = 1 / (z[q] + s[q] - row.upper);
+            x[q] = r[q];
+            const double carried = y[q] * above[q];
+            head_z[q] += carried * z[q];
+            head_s[q] += carried * s[q];
+            head_r[q] += carried * r[q];
+            y[q] = -carried * row.upper;
+        }
+    }
+    const double top = -pgi_row_of(t.d.rows, t.last).upper;
+    for (int q = 0; q < W; q++) joint[q] = {{z[q], top, s[q], r[q]}, {y[q], head_z[q], head_s[q], head_r[q]}};
 }
 
-// One column on one thread. mu: what pgi_column_shift says.
-static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, double *x, const pgi_column &c,
-                         int *resonant)
+// The other way, once the last unknowns and those before the first are known: what these add goes down first.
+template <int W>
+PGI_WIDE static void pgi_cpu_lines_up(const pgi_line_tile<W> &t, const double ends[W][PGI_JOINT_ENDS])
 {
-    const int n = d.rows.n;
-    if (mu < 0) {
-        if (!pgi_line_indefinite(d, mu, alpha, x, c)) *resonant = 1;
-        return;
-    }
-    const int null = d.singular && mu == 0;    // the constant: the weighted mean goes before and after
-    const auto mean_of = [&]() {
-        double sum = 0, volume = 0;
-        for (int k = 0; k < n; k++) {
-            const double w = pgi_weight_of(d.rows, k);
-            volume += w;
-            sum += w * x[k * c.stride];
+    double next[W], before[W];
+    for (int q = 0; q < W; q++) before[q] = ends[q][1];
+    for (int k = t.first; k < t.last && pgi_row_of(t.d.rows, t.first).lower != 0; k++) {
+        const double lower = pgi_row_of(t.d.rows, k).lower;
+        double *const x = t.x[k], *const inverse = t.inverse[k];
+        PGI_OMP(omp simd)
+        for (int q = 0; q < W; q++) {
+            x[q] -= lower * before[q];
+            before[q] *= -lower * inverse[q];
         }
-        return sum / volume;
-    };
-    pgi_separator own = {0, 0, 1, 0};
-    pgi_head_row head;
-    const pgi_values<double> values = {x, c.stride};
-    pgi_line_down<1>(d.rows, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, values, x, c, &own, &head);
-    pgi_join_next(&own, head);
-    const double last = own.s == 0 ? 0 : own.r / own.s;
-    pgi_line_up<1>(d.rows, mu, 0, n - 1, last, last, x, c, values);
-    if (!null) return;
-    const double mean = mean_of();
-    for (int k = 0; k < n; k++) x[k * c.stride] -= mean;
+    }
+    for (int q = 0; q < W; q++) t.x[t.last][q] = next[q] = ends[q][0];
+    for (int k = t.last - 1; k >= t.first; k--) {
+        const double upper = pgi_row_of(t.d.rows, k).upper;
+        double *const x = t.x[k], *const inverse = t.inverse[k];
+        PGI_OMP(omp simd)
+        for (int q = 0; q < W; q++) x[q] = next[q] = (x[q] - upper * next[q]) * inverse[q];
+    }
+}
+
+// Whole lines: a ring each, open where nothing couples.
+template <int W> static void pgi_cpu_lines(const pgi_line_tile<W> &t)
+{
+    pgi_joint joint[W];
+    double ends[W][PGI_JOINT_ENDS];
+    t.centre();
+    pgi_cpu_lines_down(t, joint);
+    for (int q = 0; q < W; q++) {
+        pgi_separator own = joint[q].own;
+        pgi_join_next(&own, joint[q].head);
+        ends[q][0] = ends[q][1] = own.s == 0 ? 0 : own.r / own.s;
+    }
+    pgi_cpu_lines_up(t, ends);
+    t.centre();
 }
 
 #if PGI_DIRECT
@@ -13483,7 +13408,7 @@ static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *sca
         *scale /= n;
     } else {
         const int intervals = n - 1 + 2 * low;
-        const int cut = intervals % 4 == 0 && intervals > 4 ? 4 : intervals % 2 == 0 ? 2 : 1;
+        const int cut = intervals % 2 == 0 ? 2 : 1;
         series[0].kind = series[1].kind = PGI_DCT1;
         series[0].length = series[1].length = intervals / cut;
         series[0].count = series[1].count = cut + 1;
@@ -13518,29 +13443,8 @@ static size_t pgi_pair_bytes(const pg_solver *s, int axis)
 
 static int pgi_is_transformed(const pg_solver *s, int axis) { return s->direct.series[axis][0].kind != PGI_IDENTITY; }
 
-#ifdef PG_USE_FFTW
-// FFTW's planner, which also forgets plans, is one for the program, and takes one thread at a time.
-static std::mutex &pgi_planner()
-{
-    static std::mutex planner;
-    return planner;
-}
-#endif
-
 static void pgi_forget_direct(pg_solver *s)
 {
-#ifdef PG_USE_FFTW
-    const std::lock_guard<std::mutex> alone(pgi_planner());
-    for (int a = 0; a < 3; a++) {
-        for (int q = 0; q < 2; q++) {
-            if (!s->fftw[a][q]) continue;
-            if (s->desc.flags & (PG_F32 | PG_MIXED))
-                fftwf_destroy_plan((fftwf_plan)s->fftw[a][q]);
-            else
-                fftw_destroy_plan((fftw_plan)s->fftw[a][q]);
-        }
-    }
-#endif
 #if PGI_GPU
     for (int a = 0; a < 3; a++)
         if (s->has_fft[a]) cufftDestroy(s->fft[a]);
@@ -13577,19 +13481,14 @@ static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int 
 #endif
 
 // The CPU's buffer: a tile of columns a slot, before and after a step of its transform, or in double for elimination.
-static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
+static void pgi_plan_tiles(pg_solver *s)
 {
     pgi_direct *d = &s->direct;
     const size_t grid = (size_t)(pgi_columns(s, 0) * s->work.n[0]) * pgi_element(s->desc.flags);    // of all problems
     int64_t tiles = 1;
     for (int a = 0; a < 3; a++) {
-        const size_t n = (size_t)s->work.n[a];
-        const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
-        d->tile[a] = 2 * pairs < PGI_TILE ? 2 * (int)pairs : (int)PGI_TILE;
-        const size_t wide = (size_t)d->tile[a];
-        const size_t bytes = a == d->lines.line
-                                 ? n * wide * sizeof(double) + (n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double)
-                                 : wide * pgi_pair_bytes(s, a);    // in and out: twice half as many pairs
+        const size_t bytes = a == d->lines.line ? pgi_line_tile<PGI_TILE>::bytes(s->work.n[a]) / (pgi_columns(s, a) == 1 ? PGI_TILE : 1)
+                                                : PGI_TILE * pgi_pair_bytes(s, a);    // in and out: twice half as many
         if (a != d->lines.line && !pgi_is_transformed(s, a)) continue;
         if (bytes > d->slot_bytes) d->slot_bytes = bytes;
         const int64_t here = (pgi_columns(s, a) + PGI_TILE - 1) / PGI_TILE;
@@ -13599,32 +13498,6 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
     d->slots = 1;
     while (d->slots < PGI_SLOTS && d->slots < tiles && (d->slots + 1) * d->slot_bytes <= grid) d->slots++;
     d->buffer_bytes = (size_t)d->slots * d->slot_bytes;
-#ifdef PG_USE_FFTW
-    // The planner takes an estimate, so it does not look at the arrays.
-    const std::lock_guard<std::mutex> alone(pgi_planner());
-    double *in = (double *)aligned_alloc(PGI_ALIGN, d->slot_bytes), *out = in ? in + d->slot_bytes / 16 : NULL;
-    for (int a = 0; a < 3 && in; a++) {
-        const pgi_series *q = &d->series[a][0];
-        const int width = d->tile[a] / 2;
-        for (int backward = 0; backward < 2 && pgi_is_transformed(s, a); backward++) {
-            const int sign = backward ? FFTW_BACKWARD : FFTW_FORWARD;
-            const unsigned how = FFTW_ESTIMATE | FFTW_UNALIGNED;
-            if (s->desc.flags & (PG_F32 | PG_MIXED))
-                s->fftw[a][backward] = fftwf_plan_many_dft(1, &q->length, width, (fftwf_complex *)in, NULL, width, 1,
-                                                           (fftwf_complex *)out, NULL, width, 1, sign, how);
-            else
-                s->fftw[a][backward] = fftw_plan_many_dft(1, &q->length, width, (fftw_complex *)in, NULL, width, 1,
-                                                          (fftw_complex *)out, NULL, width, 1, sign, how);
-            if (!s->fftw[a][backward])
-                return free(in), pgi_refuse(text, PG_ERROR_MEMORY, "FFTW has no plan for length %d", q->length);
-        }
-    }
-    if (!in) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory to plan the transforms");
-    free(in);
-#else
-    (void)text;
-#endif
-    return PG_OK;
 }
 
 // An elimination with row exchanges has a periodic form only where all rows are alike.
@@ -13636,7 +13509,7 @@ static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512
             "alpha is %g, which needs whole lines, but %d ranks have parts of them; use one rank, or alpha "
             ">= 0",
             alpha, s->comm->ranks);
-    if (alpha < 0 && s->direct.lines.line >= 0 && s->direct.lines.periodic && !s->direct.uniform)
+    if (alpha < 0 && s->direct.lines.periodic && !s->direct.uniform)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
                           "this; make the axis uniform, or alpha >= 0",
@@ -13665,36 +13538,22 @@ static pgi_series pgi_series_of(const pgi_line *l)
 // The largest prime factor of the transforms along an axis.
 static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l).length) : 1; }
 
-static int pgi_has_own_transforms(const pg_desc *d)
-{
-#ifdef PG_USE_FFTW
-    (void)d;
-    return 0;
-#else
-    return d->backend == PG_CPU;
-#endif
-}
-
-// What a transform along an axis costs, per value: on the CPU the sum of the radices. Other transforms than ours are
-// measured by that of a length of small factors; they take a detour where a prime factor is large (L. Bluestein 1970).
+// What a transform along an axis costs, per value: on the CPU the largest radix, as stages of small ones cost little; on
+// the GPU measured by that of a length of small factors, as cuFFT takes a detour where a prime factor is large (L.
+// Bluestein 1970).
 static double pgi_transform_work(const pg_desc *d, const pgi_line *l)
 {
     const int largest = pgi_line_factor(l);
     if (l->n == 1) return 0;
-    if (!pgi_has_own_transforms(d)) return largest <= PGI_RADIX ? 1 : largest <= PGI_LARGE_RADIX ? 5 : 30;
+    if (d->backend != PG_CPU) return largest <= PGI_RADIX ? 1 : largest <= PGI_LARGE_RADIX ? 5 : 30;
     const pgi_series series = pgi_series_of(l);
-    double sum = 0;
-    int rest = series.length;
-    for (; rest % 4 == 0; rest /= 4) sum += 4;
-    for (int p = 2; rest > 1; p = (int64_t)p * p > rest ? rest : p + 1)
-        for (; rest % p == 0; rest /= p) sum += p;
-    return sum * series.count * series.length / l->n;
+    return (double)largest * series.count * series.length / l->n;
 }
 
 // Warns of lengths that transforms are slow at: a dense matrix for each large prime factor, or a detour.
 static void pgi_warn_of_lengths(pg_solver *s, pgi_line *const line[3])
 {
-    const int tolerable = pgi_has_own_transforms(&s->work) ? 31 : PGI_LARGE_RADIX;
+    const int tolerable = s->work.backend == PG_CPU ? 31 : PGI_LARGE_RADIX;
     for (int a = 0; a < 3; a++) {
         const int factor = pgi_line_factor(line[a]);
         if (!pgi_is_transformed(s, a) || factor <= tolerable) continue;
@@ -13709,10 +13568,10 @@ static void pgi_warn_of_lengths(pg_solver *s, pgi_line *const line[3])
     }
 }
 
-// The axis that is not transformed: the one that cannot be, or the last one that is closed; elimination costs less than
-// two transforms, and last axes suit it best, as neighbouring columns are neighbours in memory. But a length with large
-// prime factors is worse for transforms than any axis is for elimination. Or -1. other: a second one that cannot be
-// transformed, or -1.
+// The axis that is not transformed: the one that cannot be, or the last one, closed rather than periodic; elimination
+// costs less than two transforms, and last axes suit it best, as neighbouring columns are neighbours in memory. But a
+// length with large prime factors is worse for transforms than any axis is for elimination. other: a second one that
+// cannot be transformed, or -1.
 static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
 {
     int special = -1;
@@ -13725,9 +13584,11 @@ static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
             special = a;
     }
     if (special >= 0) return special;
-    for (int a = 2; a >= 0 && special < 0; a--)
-        if (!line[a]->periodic && line[a]->n > 1) special = a;
-    double most = special >= 0 ? 1.5 * pgi_transform_work(d, line[special]) : pgi_has_own_transforms(d) ? 40 : 1;
+    for (int periodic = 0; periodic < 2; periodic++)
+        for (int a = 2; a >= 0 && special < 0; a--)
+            if (!line[a]->periodic == !periodic && line[a]->n > 1) special = a;
+    if (special < 0) return 2;    // a single point
+    double most = 1.5 * pgi_transform_work(d, line[special]);
     for (int a = 2; a >= 0; a--) {
         const double work = pgi_transform_work(d, line[a]);
         if (work <= most || pgi_line_factor(line[a]) <= PGI_RADIX) continue;
@@ -13748,8 +13609,8 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     d->lines.line = pgi_line_axis(&s->work, line, &other);
     if (pgi_is_split(s)) d->lines.line = 2;    // in parts: no rank needs whole columns of another axis
 #if PGI_GPU
-    // In 3D, one kernel that transforms there and back costs less than elimination.
-    if (s->cuda && !pgi_is_split(s) && !line[1]->absent && d->lines.line >= 0 &&
+    // One kernel that transforms there and back costs less than elimination in 3D, and of periodic axes.
+    if (s->cuda && !pgi_is_split(s) && (!line[1]->absent || line[d->lines.line]->periodic) &&
         pgi_can_transform(line[d->lines.line])) {
         double scale = 1;
         pgi_plan_series(d->series[d->lines.line], line[d->lines.line], &scale);
@@ -13782,7 +13643,8 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     }
 #endif
     pgi_warn_of_lengths(s, line);
-    return pgi_plan_tiles(s, text);
+    pgi_plan_tiles(s);
+    return PG_OK;
 }
 
 // ---- a nearby operator that can be solved so, as a preconditioner ----
@@ -14069,7 +13931,7 @@ template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *are
     pgi_direct *const d = &s->direct;
     const pgi_series *series = &d->series[a][0];
     const int type4 = series->kind == PGI_DCT4;
-    const int length = series->length * (series->kind == PGI_DCT1 && series->count == 5 ? 2 : 1);
+    const int length = series->length;
     if (d->fft[a].radix) {
         pgi_layout_fft<T>(&d->fft[a], series->kind, arena);
         return;
@@ -14149,22 +14011,25 @@ static int64_t pgi_share_begin(int64_t columns, int rank, int ranks) { return co
 static void pgi_layout_joints(pg_solver *s, pgi_arena *arena)
 {
     pgi_joints *const j = &s->direct.joints;
-    j->columns = pgi_columns(s, 2);
-    j->rank = s->comm->rank, j->ranks = s->comm->ranks;
+    const int split = pgi_is_split(s);
+    j->columns = pgi_columns(s, s->direct.lines.line);
+    j->rank = split ? s->comm->rank : 0, j->ranks = split ? s->comm->ranks : 1;
+    j->pieces = s->cuda ? s->direct.lines.pieces : 1;
     j->first = pgi_share_begin(j->columns, j->rank, j->ranks);
     j->share = pgi_share_begin(j->columns, j->rank + 1, j->ranks) - j->first;
     j->room = (j->columns + j->ranks - 1) / j->ranks;
-    j->own = (double *)pgi_take_block(arena, (size_t)j->columns * sizeof(pgi_joint));
-    j->all = (double *)pgi_take_block(arena, (size_t)(j->ranks * j->room) * sizeof(pgi_joint));
-    j->all_ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * j->ranks * j->room) * sizeof(double));
-    j->ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * j->columns) * sizeof(double));
-    s->direct.sum = s->cuda ? (double *)pgi_take_block(arena, sizeof(double)) : NULL;
+    const size_t own = (size_t)(j->columns * j->pieces), all = split ? (size_t)(j->ranks * j->room * j->pieces) : 0;
+    j->own = (double *)pgi_take_block(arena, own * sizeof(pgi_joint));
+    j->all = (double *)pgi_take_block(arena, all * sizeof(pgi_joint));
+    j->all_ends = (double *)pgi_take_block(arena, all * PGI_JOINT_ENDS * sizeof(double));
+    j->ends = (double *)pgi_take_block(arena, own * PGI_JOINT_ENDS * sizeof(double));
+    s->direct.sum = s->cuda ? (double *)pgi_take_block(arena, (size_t)s->together * sizeof(double)) : NULL;
 }
 
 static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 {
     pgi_direct *d = &s->direct;
-    if (pgi_is_split(s)) pgi_layout_joints(s, arena);
+    if (pgi_is_split(s) || d->lines.pieces > 1) pgi_layout_joints(s, arena);
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     if (d->between.sj) {
         const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
@@ -14212,53 +14077,82 @@ static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_
 
 // ---- the CPU ----
 
-// Complex transforms of `width` columns side by side, x to y or back: returns where they end. Radices are the prime
-// factors (fours first), so that a prime length is a plain matrix (Stockham's order: P. N. Swarztrauber 1984).
-template <class T> static pgi_complex<T> *pgi_cpu_fourier(const pgi_complex<T> *roots, int length, int inverse,
-                                                          int width, pgi_complex<T> *x, pgi_complex<T> *y)
+// A stage of radix P of the complex transform of a tile of columns: `rest` is what is left of the length, in as many
+// groups of `side` numbers; x to y (Stockham's order: P. N. Swarztrauber 1984).
+template <int P, class T, class V>
+static void pgi_cpu_stage(const pgi_complex<T> *roots, int length, int rest, const pgi_complex<V> *x, pgi_complex<V> *y)
 {
-    const T sign = inverse ? -1 : 1;
-    int radix = 2;
-    for (int rest = length, side = width; rest > 1;) {
-        while (rest % radix) radix = (int64_t)radix * radix > rest ? rest : radix + 1;
-        const int p = rest % 4 == 0 ? 4 : radix, m = rest / p;
-        for (int j = 0; j < m; j++) {
-            for (int k = 0; k < p; k++) {
-                pgi_complex<T> *out = y + ((int64_t)p * j + k) * side;
-                for (int r = 0; r < p; r++) {
-                    const int64_t power = ((int64_t)j + (int64_t)m * r) * k % rest * (length / rest);
-                    const pgi_complex<T> w = {roots[power].x, sign * roots[power].y};
-                    const pgi_complex<T> *in = x + ((int64_t)j + (int64_t)m * r) * side;
-                    if (r == 0) {
-                        for (int q = 0; q < side; q++) out[q] = pgi_times(in[q], w);
-                        continue;
-                    }
-                    for (int q = 0; q < side; q++) {
-                        out[q].x += in[q].x * w.x - in[q].y * w.y;
-                        out[q].y += in[q].x * w.y + in[q].y * w.x;
-                    }
+    const int m = rest / P, side = length / rest;
+    for (int j = 0; j < m; j++) {
+        pgi_complex<T> w[P];
+        for (int k = 1; k < P; k++) w[k] = roots[(int64_t)j * k * side];
+        for (int q = 0; q < side; q++) {
+            pgi_complex<V> v[P], *const out = y + (int64_t)P * j * side + q;
+            for (int r = 0; r < P; r++) v[r] = x[((int64_t)j + (int64_t)m * r) * side + q];
+            pgi_butterfly<P>(v);
+            out[0] = v[0];
+            for (int k = 1; k < P; k++) out[k * side] = pgi_times(v[k], w[k]);
+        }
+    }
+}
+
+// The same of any odd prime p, whose sums and differences of mirror images take the place of x.
+template <class T, class V> static void pgi_cpu_prime_stage(const pgi_complex<T> *roots, int length, int rest, int p,
+                                                            pgi_complex<V> *x, pgi_complex<V> *y)
+{
+    const int m = rest / p, side = length / rest;
+    for (int j = 0; j < m; j++)
+        for (int q = 0; q < side; q++) {
+            const auto in = [&](int r) -> pgi_complex<V> & { return x[((int64_t)j + (int64_t)m * r) * side + q]; };
+            const auto put = [&](int k, const pgi_complex<V> &v) {
+                y[((int64_t)p * j + k) * side + q] = pgi_times(v, roots[(int64_t)j * k * side]);
+            };
+            pgi_complex<V> all = in(0);
+            for (int r = 1; r <= p / 2; r++) {
+                const pgi_complex<V> low = in(r), high = in(p - r);
+                in(r) = pgi_sum(low, high);
+                in(p - r) = pgi_difference(low, high);
+                all = pgi_sum(all, in(r));
+            }
+            put(0, all);
+            for (int k = 1; k <= p / 2; k++) {
+                pgi_complex<V> a = in(0), b = {};
+                for (int r = 1, power = 0; r <= p / 2; r++) {
+                    power = power + k < p ? power + k : power + k - p;
+                    const pgi_complex<T> w = roots[(int64_t)power * (length / p)];
+                    a = pgi_sum(a, pgi_scaled(in(r), w.x));
+                    b = pgi_sum(b, pgi_scaled(in(p - r), -w.y));
                 }
+                put(k, pgi_minus_i(a, b));
+                put(p - k, pgi_plus_i(a, b));
             }
         }
-        rest = m;
-        side *= p;
-        pgi_complex<T> *swap = x;
+}
+
+// The complex transform of a tile of columns, x to y or back: returns where it ends.
+template <class T, class V>
+PGI_WIDE static pgi_complex<V> *pgi_cpu_fourier(const pgi_complex<T> *roots, int length, pgi_complex<V> *x,
+                                                pgi_complex<V> *y)
+{
+    for (int rest = length, prime = 5, radix; rest > 1; rest /= radix) {
+        while (rest % prime && rest % 4 && rest % 3 && rest % 2)
+            prime = (int64_t)prime * prime > rest ? rest : prime + 2;
+        radix = rest % 8 == 0 ? 8 : rest % 4 == 0 ? 4 : rest % 2 == 0 ? 2 : rest % 3 == 0 ? 3 : prime;
+        switch (radix) {
+        case 8: pgi_cpu_stage<8>(roots, length, rest, x, y); break;
+        case 4: pgi_cpu_stage<4>(roots, length, rest, x, y); break;
+        case 2: pgi_cpu_stage<2>(roots, length, rest, x, y); break;
+        case 3: pgi_cpu_stage<3>(roots, length, rest, x, y); break;
+        case 5: pgi_cpu_stage<5>(roots, length, rest, x, y); break;
+        case 7: pgi_cpu_stage<7>(roots, length, rest, x, y); break;
+        default: pgi_cpu_prime_stage(roots, length, rest, radix, x, y);
+        }
+        pgi_complex<V> *const swap = x;
         x = y;
         y = swap;
     }
     return x;
 }
-
-#ifdef PG_USE_FFTW
-static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<double> *in, pgi_complex<double> *out)
-{
-    fftw_execute_dft((fftw_plan)s->fftw[axis][inverse], (fftw_complex *)in, (fftw_complex *)out);
-}
-static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<float> *in, pgi_complex<float> *out)
-{
-    fftwf_execute_dft((fftwf_plan)s->fftw[axis][inverse], (fftwf_complex *)in, (fftwf_complex *)out);
-}
-#endif
 
 // Calls body(slot's memory, first column) for every tile of the columns along an axis.
 template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
@@ -14266,49 +14160,127 @@ template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_le
     const pgi_direct *d = &s->direct;
     int64_t range[2];
     pgi_range_of_columns(s, axis, range);
-    const int64_t wide = d->tile[axis], tiles = (range[1] - range[0] + wide - 1) / wide;
+    const int64_t tiles = (range[1] - range[0] + PGI_TILE - 1) / PGI_TILE;
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
-            body(d->buffer + (size_t)slot * d->slot_bytes, range[0] + tile * wide);
+            body(d->buffer + (size_t)slot * d->slot_bytes, range[0] + tile * PGI_TILE);
     (void)l;
+}
+
+namespace
+{
+// A tile of columns of a grid, from `first` on: number i is value i of each. Columns beyond the last one read it, and
+// are not written.
+template <class T> struct pgi_tile_columns {
+    typedef pgi_lanes<T, PGI_TILE> number;
+    T *column[PGI_TILE];
+    int64_t stride;
+    int count, together, place[PGI_TILE][4];    // together: side by side in memory; place: of the first values
+    pgi_tile_columns(const pgi_grid &g, int axis, const int n[3], int64_t first, int64_t columns)
+        : stride(pgi_pitch(g, axis)), count(columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE)
+    {
+        together = count == PGI_TILE;
+        for (int q = 0; q < PGI_TILE; q++) {
+            pgi_column_place(n, axis, first + (q < count ? q : count - 1), place[q]);
+            column[q] = pgi_data<T>(g) + pgi_offset(place[q], g);
+            together = together && column[q] == column[0] + q;
+        }
+    }
+    number operator()(int i) const
+    {
+        number v;
+        if (together)
+            memcpy(&v, column[0] + i * stride, sizeof v);
+        else
+            for (int q = 0; q < PGI_TILE; q++) v.v[q] = column[q][i * stride];
+        return v;
+    }
+    void operator()(int i, const number &v) const
+    {
+        if (together)
+            memcpy(column[0] + i * stride, &v, sizeof v);
+        else
+            for (int q = 0; q < count; q++) column[q][i * stride] = v.v[q];
+    }
+};
+
+// The same of a right-hand side, boundary data and mean included.
+template <class T> struct pgi_tile_rhs {
+    typedef pgi_lanes<T, PGI_TILE> number;
+    pgi_tile_columns<T> columns;
+    const pgi_rhs &from;
+    const pgi_state *state;
+    const int axis, *n;
+    const T mean;
+    const unsigned mask;
+    pgi_tile_rhs(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t first, int64_t all)
+        : columns(rhs.f, along, size, first, all), from(rhs), state(b.state), axis(along), n(size),
+          mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
+    {
+    }
+    number operator()(int i) const
+    {
+        number v = columns(i);
+        if (mean != 0)
+            for (int q = 0; q < PGI_TILE; q++) v.v[q] -= mean;
+        for (int q = 0; q < PGI_TILE && mask; q++) {
+            int at[4];
+            memcpy(at, columns.place[q], sizeof at);
+            at[axis] = i;
+            const unsigned here =
+                mask & (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 | pgi_end_bits(at[2], n[2]) << 4);
+            if (here) v.v[q] += pgi_face_terms_of<T>(from.faces, state, here, at[0], at[1], at[2], at[3]);
+        }
+        return v;
+    }
+};
+}    // namespace
+
+// Of a tile of columns: half of them are real parts, the others imaginary. Transforms back are transforms there of
+// swapped numbers.
+template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, const pgi_complex<T> *roots,
+                                                      const pgi_tile_rhs<T> &in, const pgi_tile_columns<T> &out,
+                                                      char *memory)
+{
+    typedef pgi_complex<pgi_lanes<T, PGI_TILE / 2>> number;
+    const int64_t length = series.length, total = length * series.count;
+    number *const x = (number *)memory, *const y = x + total, *result = x;
+    const int inverse = series.inverse;
+    const auto get = [&](int i) {
+        const pgi_lanes<T, PGI_TILE> value = in(i);
+        number v;
+        memcpy(&v, &value, sizeof v);
+        return v;
+    };
+    const auto put = [&](int transform, int m, const number &v) {
+        x[transform * length + m] = inverse ? pgi_swapped(v) : v;
+    };
+    for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, get, put);
+    for (int q = 0; q < series.count; q++)
+        result = pgi_cpu_fourier(roots, series.length, x + q * length, y + q * length) - q * length;
+    const auto at = [&](int transform, int m) {
+        const number v = result[transform * length + m];
+        return inverse ? pgi_swapped(v) : v;
+    };
+    const auto store = [&](int i, const number &v) {
+        pgi_lanes<T, PGI_TILE> value;
+        memcpy(&value, &v, sizeof v);
+        out(i, value);
+    };
+    for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, store);
 }
 
 template <class T>
 static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
-    const int W = s->direct.tile[axis] / 2;
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_series &series = s->direct.series[axis][backward];
     int64_t range[2];
     pgi_range_of_columns(s, axis, range);
-    const int64_t columns = range[1];
-    const int total = series.length * series.count;
-    const pgi_spread spread = {W, (int64_t)series.length * W, 1};
-    T *const u = pgi_data<T>(to);
     pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
-        pgi_complex<T> *x = (pgi_complex<T> *)memory, *y = x + (int64_t)total * W, *result = x;
-        for (int w = 0; w < W; w++) {
-            const pgi_pair_reader<T> get(b, from, axis, l->n, first + 2 * w, columns);
-            const pgi_pair_buffer<T> put = {x, spread, w};
-            for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, get, put);
-        }
-        for (int64_t q = 0; q < series.count; q++) {
-            const int64_t at = q * series.length * W;
-#ifdef PG_USE_FFTW
-            pgi_fftw(s, axis, series.inverse, x + at, y + at);
-            result = y;
-#else
-            result = pgi_cpu_fourier((const pgi_complex<T> *)s->direct.roots[axis], series.length, series.inverse, W,
-                                     x + at, y + at) -
-                     at;
-#endif
-        }
-        for (int w = 0; w < W && first + 2 * w < columns; w++) {
-            const pgi_pair_writer<T> put(u, to, axis, l->n, first + 2 * w, columns);
-            const pgi_pair_buffer<T> at = {result, spread, w};
-            for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, put);
-        }
+        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1]);
+        const pgi_tile_columns<T> out(to, axis, l->n, first, range[1]);
+        pgi_cpu_transform_tile<T>(s->direct.series[axis][backward], (const pgi_complex<T> *)s->direct.roots[axis], in, out,
+                                  memory);
     });
 }
 
@@ -14319,7 +14291,7 @@ static void pgi_exchange_shares(pg_solver *s, int back)
 {
     pgi_comm *const c = s->comm;
     const pgi_joints &j = s->direct.joints;
-    const int64_t each = back ? PGI_JOINT_ENDS : PGI_JOINT;
+    const int64_t each = (back ? PGI_JOINT_ENDS : PGI_JOINT) * j.pieces;
     const size_t here = (size_t)(j.share * each) * sizeof(double);
     int count = 0;
     for (int r = 0; r < j.ranks; r++) {
@@ -14335,155 +14307,236 @@ static void pgi_exchange_shares(pg_solver *s, int back)
     if (s->failed == PG_OK) pgi_send(s, back ? j.all_ends : j.own, NULL, each, c->message, count);
 }
 
-// The weighted mean of the column that is the constant of a singular problem: of a rank's rows, then of all.
-static double pgi_mean_over_ranks(pg_solver *s, const pgi_elimination &e, double sum)
+// A tile of lines of a right-hand side, of which a rank may have a part.
+template <int W, class T> static pgi_line_tile<W> pgi_read_lines(const pg_solver *s, const pgi_level *l,
+                                                                 const pgi_tile_rhs<T> &in, double alpha, char *memory)
 {
-    double all[4] = {sum, 0, 0, 0};
-    pgi_combine_ranks<0>(s, &s->level[0], all);
-    return all[0] / e.volume;
+    const pgi_elimination &d = s->direct.lines;
+    const int split = l->part.split;
+    pgi_line_tile<W> t(d, alpha, in.columns.place, split ? l->part.lo : 0, split ? l->part.hi : l->n[d.line], memory);
+    for (int k = t.first; k <= t.last; k++) {
+        const pgi_lanes<T, PGI_TILE> v = in(k);
+        for (int q = 0; q < W; q++) t.x[k][q] = d.scale * (double)v.v[q];
+    }
+    return t;
 }
 
-// The rows of a tile of columns that a rank has, as elimination takes them.
-template <class T> struct pgi_rank_rows {
-    const pgi_direct &d;
-    const pgi_level *l;
-    const pgi_rhs &from;
-    double *x;    // of row 0, which is another rank's or not
-    int wide, count, place[PGI_TILE][4];
-    pgi_column c;
-    double shift(int q, double alpha) const { return pgi_column_shift(d.lines, alpha, place[q]); }
-    double weighted(int q) const
-    {
-        double sum = 0;
-        for (int k = l->part.lo; k < l->part.hi; k++) sum += pgi_weight_of(d.lines.rows, k) * x[(int64_t)k * wide + q];
-        return sum;
-    }
-    void down(int q, double mu, double mean, pgi_joint *joint) const
-    {
-        const pgi_values<double> values = {x + q, wide};
-        pgi_line_down<1>(d.lines.rows, mu, l->part.lo, l->part.hi - 1, d.lines.scale, d.lines.scale * mean, values,
-                         x + q, c, &joint->own, &joint->head);
-    }
-    void up(int q, double mu, const double ends[PGI_JOINT_ENDS]) const
-    {
-        const pgi_values<double> values = {x + q, wide};
-        pgi_line_up<1>(d.lines.rows, mu, l->part.lo, l->part.hi - 1, ends[1], ends[0], x + q, c, values);
-    }
-};
-template <class T> static pgi_rank_rows<T> pgi_read_rank_rows(const pg_solver *s, const pgi_level *l,
-                                                              const pgi_rhs &from, char *memory, int64_t first)
+// Modes that may be indefinite, once the others are solved for.
+template <int W, class T>
+static int pgi_cpu_indefinite(const pgi_line_tile<W> &t, const pgi_tile_rhs<T> &in, double alpha)
 {
-    const int wide = s->direct.tile[2];
-    const int64_t columns = pgi_columns(s, 2), rows = l->part.hi - l->part.lo;
-    pgi_rank_rows<T> r = {s->direct, l,
-                          from,      (double *)memory - (int64_t)l->part.lo * wide,
-                          wide,      columns - first < wide ? (int)(columns - first) : wide,
-                          {},        {wide, 1, (double *)memory + rows * wide}};
-    for (int q = 0; q < r.count; q++) {
-        pgi_column_place(l->n, 2, first + q, r.place[q]);
-        const pgi_column_reader<T> read(pgi_box_of(l, T()), from, 2, l->n, first + q);
-        for (int k = l->part.lo; k < l->part.hi; k++) r.x[(int64_t)k * wide + q] = (double)read(k);
+    const pgi_column c = {W, 1, t.inverse[t.first]};
+    int resonant = 0;
+    for (int q = 0; q < in.columns.count; q++) {
+        if (t.mu[q] >= 0) continue;
+        for (int k = t.first; k <= t.last; k++) t.x[k][q] = (double)in(k).v[q];
+        if (!pgi_line_indefinite(t.d, t.mu[q], alpha, &t.x[0][q], c)) resonant = 1;
     }
-    return r;
+    return resonant;
 }
 
-// Down, on each rank, to its last row; each rank joins the rows of its share of the columns; up. Rows are read, and
-// eliminated, twice: so nothing has to be kept of them meanwhile.
-template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+// Calls work(right-hand sides, lines) for every tile of lines, whose mean, of column 0, is taken out of it.
+template <int W, class T, class Work>
+static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi_rhs &from, double mean, Work work)
+{
+    const int axis = s->direct.lines.line;
+    int64_t range[2];
+    pgi_range_of_columns(s, axis, range);
+    pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
+        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1]);
+        const pgi_line_tile<W> t = pgi_read_lines<W>(s, l, in, s->state->alpha, memory);
+        if (first == 0 && mean != 0) t.lower(0, mean);
+        work(first, in, t);
+    });
+}
+
+// The weighted mean of the column that is the constant of a singular problem, of all ranks' parts.
+template <class T> static double pgi_mean_over_ranks(pg_solver *s, const pgi_level *l, const pgi_rhs &from)
 {
     const pgi_direct &d = s->direct;
-    const pgi_joints &j = d.joints;
-    const double alpha = s->state->alpha;
-    double mean = 0, sum = 0;
-    const int origin[4] = {0, 0, 0, 0};    // the column that is constant along the other axes
-    const int null = d.lines.singular && pgi_column_shift(d.lines, alpha, origin) == 0;
-    if (null) mean = pgi_mean_over_ranks(s, d.lines, pgi_read_rank_rows<T>(s, l, from, d.buffer, 0).weighted(0));
-    pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
-        const pgi_rank_rows<T> rows = pgi_read_rank_rows<T>(s, l, from, memory, first);
-        for (int q = 0; q < rows.count; q++)
-            rows.down(q, rows.shift(q, alpha), null && first + q == 0 ? mean : 0, (pgi_joint *)j.own + first + q);
+    const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, d.lines.line, l->n, 0, 1);
+    double all[4] = {pgi_read_lines<1>(s, l, in, s->state->alpha, d.buffer).mean(0), 0, 0, 0};
+    pgi_combine_ranks<0>(s, l, all);
+    return all[0];
+}
+
+// A rank eliminates its rows of all columns down to the last one, and joins the rows of its share of the columns.
+template <int W, class T>
+static void pgi_cpu_join_parts(pg_solver *s, const pgi_level *l, const pgi_rhs &from, double mean)
+{
+    const pgi_joints &j = s->direct.joints;
+    pgi_cpu_each_lines<W, T>(s, l, from, mean, [&](int64_t first, const pgi_tile_rhs<T> &in, const pgi_line_tile<W> &t) {
+        pgi_joint joint[W];
+        pgi_cpu_lines_down(t, joint);
+        memcpy((pgi_joint *)j.own + first, joint, (size_t)in.columns.count * sizeof *joint);
     });
     pgi_exchange_shares(s, 0);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t q = 0; q < j.share; q++) pgi_join_ranks(j, q);
+    for (int64_t q = 0; q < j.share; q++) pgi_join_pieces(j, q);
     pgi_exchange_shares(s, 1);
-    T *const u = pgi_data<T>(to);
-    pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
-        const pgi_rank_rows<T> rows = pgi_read_rank_rows<T>(s, l, from, memory, first);
-        for (int q = 0; q < rows.count; q++) {
-            pgi_joint joint = {{0, 0, 1, 0}, {1, 0, 0, 0}};
-            const double mu = rows.shift(q, alpha);
-            rows.down(q, mu, null && first + q == 0 ? mean : 0, &joint);
-            rows.up(q, mu, j.ends + PGI_JOINT_ENDS * (first + q));
+}
+
+// On ranks rows are read, and eliminated, twice: so nothing has to be kept of them meanwhile.
+template <int W, class T>
+static void pgi_cpu_eliminate_tiles(pg_solver *s, const pgi_level *l, const pgi_rhs &from, const pgi_grid &to)
+{
+    const pgi_direct &d = s->direct;
+    const int split = l->part.split, origin[4] = {0, 0, 0, 0};    // the column that is constant along the other axes
+    const double alpha = s->state->alpha;
+    const int null = split && pgi_is_null(d.lines, pgi_column_shift(d.lines, alpha, origin));
+    const double mean = null ? pgi_mean_over_ranks<T>(s, l, from) : 0;
+    if (split) pgi_cpu_join_parts<W, T>(s, l, from, mean);
+    pgi_cpu_each_lines<W, T>(s, l, from, mean, [&](int64_t first, const pgi_tile_rhs<T> &in, const pgi_line_tile<W> &t) {
+        if (split) {
+            pgi_joint joint[W];
+            double ends[W][PGI_JOINT_ENDS] = {};
+            memcpy(ends, d.joints.ends + PGI_JOINT_ENDS * first, (size_t)in.columns.count * sizeof *ends);
+            pgi_cpu_lines_down(t, joint);
+            pgi_cpu_lines_up(t, ends);
+        } else
+            pgi_cpu_lines(t);
+        if (alpha < 0 && pgi_cpu_indefinite(t, in, alpha)) {
+            PGI_OMP(omp atomic write)
+            s->state->resonant = 1;
         }
-        if (null && first == 0) sum = rows.weighted(0);
-        for (int k = l->part.lo; k < l->part.hi; k++)
-            for (int q = 0; q < rows.count; q++)
-                u[pgi_offset(rows.place[q], to) + k * to.sk] = (T)rows.x[(int64_t)k * rows.wide + q];
+        const pgi_tile_columns<T> out(to, d.lines.line, l->n, first, first + in.columns.count);
+        for (int k = t.first; k <= t.last; k++) {
+            pgi_lanes<T, PGI_TILE> v = {};
+            for (int q = 0; q < W; q++) v.v[q] = (T)t.x[k][q];
+            out(k, v);
+        }
     });
     if (!null) return;
-    const double after = pgi_mean_over_ranks(s, d.lines, sum);
-    for (int k = l->part.lo; k < l->part.hi; k++) u[k * to.sk] = (T)((double)u[k * to.sk] - after);
+    const double after = pgi_mean_over_ranks<T>(s, l, pgi_rhs_of(to)) / d.lines.scale;
+    T *const x = pgi_data<T>(to);
+    for (int k = l->part.lo; k < l->part.hi; k++) x[k * to.sk] = (T)((double)x[k * to.sk] - after);
 }
 
 template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
-    const pgi_direct &d = s->direct;
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    const double alpha = s->state->alpha;
-    T *const u = pgi_data<T>(to);
-    int resonant = 0;
-    if (l->part.split) {
-        pgi_cpu_eliminate_parts<T>(s, l, from, to);
-        return;
-    }
-    if (d.lines.line < 0) {
-        pgi_cpu_rows(l, [&](int j, int k) {
-            int here = 0;
-            for (int problem = 0; problem < s->together; problem++) {
-                const pgi_column_reader<T> read(b, from, 0, l->n, j + l->n[1] * (k + (int64_t)l->n[2] * problem));
-                for (int i = 0; i < l->n[0]; i++) {
-                    const int at[4] = {i, j, k, problem};
-                    const double inverse = pgi_mode_inverse(d.lines, alpha, at, &here);
-                    u[pgi_offset(at, to)] = (T)(inverse * (double)read(i));
-                }
-            }
-            if (here) {
-                PGI_OMP(omp atomic write)
-                resonant = 1;
-            }
-        });
-        if (resonant) s->state->resonant = 1;
-        return;
-    }
-    const int64_t columns = pgi_columns(s, d.lines.line), stride = d.lines.line == 0   ? 1
-                                                                   : d.lines.line == 1 ? to.sj
-                                                                                       : to.sk;
-    const int n = l->n[d.lines.line], wide = d.tile[d.lines.line];
-    pgi_cpu_tiles(s, l, d.lines.line, [&](char *memory, int64_t first) {
-        double *x = (double *)memory;
-        const pgi_column c = {wide, 1, x + (int64_t)n * wide};
-        const int count = columns - first < wide ? (int)(columns - first) : wide;
-        int place[PGI_TILE][4], here = 0;
-        for (int q = 0; q < count; q++) pgi_column_place(l->n, d.lines.line, first + q, place[q]);
-        for (int q = 0; q < count; q++) {
-            const pgi_column_reader<T> read(b, from, d.lines.line, l->n, first + q);
-            for (int k = 0; k < n; k++) x[(int64_t)k * wide + q] = (double)read(k);
-        }
-        for (int q = 0; q < count; q++)
-            pgi_cpu_line(d.lines, pgi_column_shift(d.lines, alpha, place[q]), alpha, x + q, c, &here);
-        for (int k = 0; k < n; k++)
-            for (int q = 0; q < count; q++) u[pgi_offset(place[q], to) + k * stride] = (T)x[(int64_t)k * wide + q];
-        if (here) {
-            PGI_OMP(omp atomic write)
-            resonant = 1;
-        }
-    });
-    if (resonant) s->state->resonant = 1;
+    if (pgi_columns(s, s->direct.lines.line) == 1)
+        pgi_cpu_eliminate_tiles<1, T>(s, l, from, to);
+    else
+        pgi_cpu_eliminate_tiles<PGI_TILE, T>(s, l, from, to);
 }
 
 // ---- the GPU ----
 #if PGI_GPU
+
+// Where element m of a transform of a pair lies in the buffer.
+struct pgi_spread {
+    int64_t element, transform, pair;
+};
+static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int transform, int m, int64_t pair)
+{
+    return m * p.element + transform * p.transform + pair * p.pair;
+}
+
+namespace
+{
+// A column of the right-hand side, boundary data and mean included.
+template <class T> struct pgi_column_reader {
+    const pgi_rhs &from;
+    const pgi_state *state;
+    const T *f;
+    int64_t stride;
+    T mean;
+    int axis, n, at[4];
+    unsigned mask, touched;    // faces that have data, and those that the whole column touches
+    PGI_HD pgi_column_reader(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t column)
+        : from(rhs), state(b.state), mean(pgi_mean_of<T>(rhs, b.state)), axis(along)
+    {
+        pgi_column_place(size, axis, column, at);
+        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f);
+        stride = pgi_pitch(rhs.f, axis);
+        n = axis == 0 ? size[0] : axis == 1 ? size[1] : size[2];
+        mask = pgi_face_mask(rhs, state);
+        touched =
+            mask & ~(3u << 2 * axis) &
+            (pgi_end_bits(at[0], size[0]) | pgi_end_bits(at[1], size[1]) << 2 | pgi_end_bits(at[2], size[2]) << 4);
+    }
+    PGI_HD T complete(T value, int i) const
+    {
+        const unsigned here = touched | (mask & pgi_end_bits(i, n) << 2 * axis);
+        if (!here) return value - mean;
+        return value - mean +
+               pgi_face_terms_of<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
+                                    axis == 2 ? i : at[2], at[3]);
+    }
+    PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
+};
+
+// A pair of columns of the grid, and of the buffer. Columns beyond the last one read it, and are not written. Where
+// the two lie side by side they are one word, at even addresses.
+template <class T> static PGI_HD inline int pgi_is_pair(const T *low, const T *high)
+{
+    return high == low + 1 && (uintptr_t)low % sizeof(pgi_complex<T>) == 0;
+}
+template <class T> struct pgi_pair_reader {
+    pgi_column_reader<T> low, high;
+    PGI_HD pgi_pair_reader(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int n[3], int64_t column,
+                           int64_t columns)
+        : low(b, from, axis, n, column < columns ? column : columns - 1),
+          high(b, from, axis, n, column + 1 < columns ? column + 1 : columns - 1)
+    {
+    }
+    PGI_HD pgi_complex<T> operator()(int i) const
+    {
+        const T *const p = low.f + i * low.stride, *const q = high.f + i * high.stride;
+        pgi_complex<T> v;
+        if (pgi_is_pair(p, q))
+            v = *(const pgi_complex<T> *)p;
+        else
+            v.x = *p, v.y = *q;
+        return pgi_complex_of(low.complete(v.x, i), high.complete(v.y, i));
+    }
+};
+// What the complex transforms of a pair take and give.
+template <class T> struct pgi_pair_buffer {
+    pgi_complex<T> *buffer;
+    const pgi_spread &spread;
+    int64_t pair;
+    PGI_HD pgi_complex<T> operator()(int transform, int m) const
+    {
+        return buffer[pgi_spread_at(spread, transform, m, pair)];
+    }
+    PGI_HD void operator()(int transform, int m, pgi_complex<T> v) const
+    {
+        buffer[pgi_spread_at(spread, transform, m, pair)] = v;
+    }
+};
+template <class T> struct pgi_pair_writer {
+    T *low, *high;    // high: NULL where there is no such column, low: neither
+    int64_t stride;
+    PGI_HD pgi_pair_writer(T *first, T *second, int64_t from_row_to_row)
+        : low(first), high(second), stride(from_row_to_row)
+    {
+    }
+    PGI_HD pgi_pair_writer(T *u, const pgi_grid &to, int axis, const int n[3], int64_t column, int64_t columns)
+        : low(NULL), high(NULL), stride(pgi_pitch(to, axis))
+    {
+        int at[4];
+        if (column >= columns) return;
+        pgi_column_place(n, axis, column, at);
+        low = u + pgi_offset(at, to);
+        if (column + 1 >= columns) return;
+        pgi_column_place(n, axis, column + 1, at);
+        high = u + pgi_offset(at, to);
+    }
+    PGI_HD void operator()(int k, pgi_complex<T> v) const
+    {
+        T *const p = low + k * stride, *const q = high + k * stride;
+        if (!low) return;
+        if (high && pgi_is_pair(p, q)) {
+            *(pgi_complex<T> *)p = v;
+            return;
+        }
+        *p = v.x;
+        if (high) *q = v.y;
+    }
+};
+
+}    // namespace
 
 // Transforms along x are contiguous in the buffer, others lie side by side.
 static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
@@ -14565,8 +14618,10 @@ template <class V> static __device__ inline void pgi_store_once(V *p, V v) { *p 
 #endif
 
 // A block solves for some lines that lie side by side, each in parts, a thread a part. Parts of at most PGI_KEPT rows
-// stay in registers: memory is read and written once. Parts of very long lines are eliminated in memory.
+// stay in registers: memory is read and written once. Of a long line a block has a piece, as of a line that ranks
+// share.
 enum { PGI_KEPT = 16, PGI_LOG_LINE_THREADS = 9, PGI_LINE_THREADS = 1 << PGI_LOG_LINE_THREADS };
+enum { PGI_KEPT_ROOM = PGI_KEPT + 1 };    // from thread to thread in shared memory: odd, so that they meet no conflicts
 enum { PGI_LOG_PAIRS = 2 };    // of columns that relaxation has side by side: at least
 
 // The rows of a line that a thread has: first + q step, q from begin to end - 1.
@@ -14586,10 +14641,16 @@ static __device__ inline pgi_held pgi_part_within(const pgi_elimination &d, int 
 }
 
 // As many threads for a line, but neighbours have neighbouring rows: where these are neighbours in memory.
-static __device__ inline pgi_held pgi_comb_of(const pgi_elimination &d)
+static __device__ inline pgi_held pgi_comb_of(const pgi_elimination &d, int begin, int n)
 {
     const int parts = 1 << d.log_parts, first = (int)threadIdx.x & (parts - 1);
-    return {(int)threadIdx.x >> d.log_parts, first, parts, 0, (d.rows.n - first + parts - 1) >> d.log_parts};
+    return {(int)threadIdx.x >> d.log_parts, begin + first, parts, 0, (n - first + parts - 1) >> d.log_parts};
+}
+
+// The rows of piece q of so many: from the first of `count` rows on.
+static __device__ inline int pgi_piece_begin(int first, int count, int q, int pieces)
+{
+    return first + (int)((int64_t)count * q / pieces);
 }
 
 // Between the two, through shared memory.
@@ -14719,9 +14780,6 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
     return sum;
 }
 
-// Whether the constant solves the equations of a line without a right-hand side.
-static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
-
 // Takes the weighted mean from what the parts of a line have, and returns it. In memory: few lines need it, so that it
 // is out of line, with the rows in memory meanwhile; where the sums of other kernels stay in registers beside it, that
 // costs a tenth of their time.
@@ -14760,7 +14818,7 @@ template <int IN_MEMORY> static __device__ inline double pgi_centre_line(const p
     }
 }
 
-// Eliminates a part, as pgi_line_down does, in registers. Leaves the eliminated right-hand sides and inverse pivots. A
+// Eliminates a part down to its last row, in registers. Leaves the eliminated right-hand sides and inverse pivots. A
 // pivot waits for the one before no longer than for a product: that is the critical path.
 static __device__ inline void pgi_kept_down(const pgi_kept_row *rows, double mu, double r[PGI_KEPT],
                                             double inverse[PGI_KEPT], pgi_separator *own, pgi_head_row *head)
@@ -14840,32 +14898,33 @@ static PGI_HD inline int pgi_rows_bytes(const pgi_elimination &d)
 static int pgi_shared_bytes(const pgi_elimination &d) { return pgi_exchange_bytes(d) + pgi_rows_bytes(d); }
 static PGI_HD inline int pgi_transpose_bytes(const pgi_elimination &d)
 {
-    return (((pgi_transpose_pitch(d.rows.n) * (int)sizeof(double)) << d.log_wide) + 8) & ~15;
+    return (((pgi_transpose_pitch(d.longest) * (int)sizeof(double)) << d.log_wide) + 8) & ~15;
 }
 
-// The columns of an elimination: in u, or side by side in the buffer.
-struct pgi_lines {
-    int64_t first, columns;    // of all columns of the axis
-    int64_t stride;
-    int staged;
+// Pieces of columns: those of a device are eliminated twice, so that nothing has to be kept meanwhile. First they leave
+// what is kept of them; once the ends are known, the unknowns are written.
+struct pgi_pieces {
+    int first, count;     // rows of a column that the device has
+    const double *sum;    // weighted, of the columns that are constant along the other axes, by problem
+    pgi_joint *joint;
+    const double *ends;    // NULL: not yet
 };
 
-// A column of a chunk: where it is, whether it is there, and what pgi_column_shift says.
-template <class T> struct pgi_chunk_column {
+// A column: where it is, whether it is there, its problem, and what pgi_column_shift says.
+template <class T> struct pgi_line_of_grid {
     T *x;
-    int inside;
+    int inside, problem;
     double mu;
 };
-template <class T>
-static __device__ inline pgi_chunk_column<T> pgi_chunk_column_of(const pgi_elimination &d, const pgi_box<T> &b,
-                                                                 const pgi_grid &u, const pgi_lines &lines,
-                                                                 double alpha, int64_t local)
+template <class T> static __device__ inline pgi_line_of_grid<T> pgi_line_in(const pgi_elimination &d,
+                                                                            const pgi_box<T> &b, const pgi_grid &u,
+                                                                            int64_t columns, double alpha,
+                                                                            int64_t column)
 {
-    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, inside = local < lines.columns;
+    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, inside = column < columns;
     int at[4] = {0, 0, 0, 0};
-    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
-    T *const x = pgi_data<T>(u) + (!inside ? 0 : lines.staged ? local : pgi_offset(at, u));
-    return {x, inside, pgi_column_shift(d, alpha, at)};
+    if (inside) pgi_column_place(all, d.line, column, at);
+    return {pgi_data<T>(u) + pgi_offset(at, u), inside, at[3], pgi_column_shift(d, alpha, at)};
 }
 
 // The mean that the line of the constant had to lose is that of the right-hand side.
@@ -14875,192 +14934,13 @@ static __device__ inline void pgi_report_line_mean(const pgi_elimination &d, dou
     if (is_first && pgi_is_null(d, mu) && d.constant != 0 && state->alpha == 0) state->removed = d.constant * mean;
 }
 
-// Shared memory of an elimination: the next tile comes first.
-static int pgi_eliminate_bytes(const pgi_elimination &d, int element, int staged)
-{
-    return PGI_KEPT * PGI_LINE_THREADS * element + (d.line == 0 && !staged ? pgi_transpose_bytes(d) : 0) +
-           pgi_shared_bytes(d);
-}
-
-// The values of a tile are copied to shared memory, where only the thread that asks for them reads them, while the tile
-// before is worked on.
-template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
-    pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
-                         const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_lines lines, pgi_state *state)
-{
-    PGI_DYNAMIC_SHARED(T, next);
-    const int along_x = d.line == 0 && !lines.staged, pitch = pgi_transpose_pitch(d.rows.n);
-    double *const transposed = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
-    double *const exchange = transposed + (along_x ? pgi_transpose_bytes(d) / sizeof(double) : 0);
-    const pgi_held part = pgi_part_within(d, 0, d.rows.n), own = along_x ? pgi_comb_of(d) : part;
-    const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
-    const double alpha = state->alpha;
-    const int64_t hop = own.step * lines.stride, first = own.first * lines.stride;
-    T *const mine = next + threadIdx.x;
-    pgi_chunk_column<T> ahead;
-    const auto fetch = [&](int64_t tile) {
-        ahead = pgi_chunk_column_of(d, b, u, lines, alpha, (tile << d.log_wide) + own.line);
-        const T *const from = ahead.x + first;
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_KEPT; q++)
-            if (ahead.inside && own.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q * PGI_LINE_THREADS, from + q * hop);
-        pgi_copy_commit();
-    };
-    fetch(blockIdx.x);
-    for (int64_t tile = blockIdx.x; tile << d.log_wide < lines.columns; tile += gridDim.x) {
-        const pgi_chunk_column<T> now = ahead;
-        const int64_t local = (tile << d.log_wide) + part.line;
-        const pgi_chunk_column<T> line = along_x ? pgi_chunk_column_of(d, b, u, lines, alpha, local) : now;
-        double r[PGI_KEPT];
-        if (line.inside && line.mu < 0 && part.first + part.begin == 0) {
-            const pgi_column c = {lines.stride, lines.columns, d.marks + local};
-            if (!pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
-        }
-        pgi_copy_wait<0>();
-        const int centred = __syncthreads_or(line.inside && pgi_is_null(d, line.mu));
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_KEPT; q++)
-            r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] : 0;
-        fetch(tile + gridDim.x);
-        if (along_x) pgi_transpose_lines(transposed, pitch, own, part, r);
-        const double mean =
-            pgi_solve_lines<1>(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, exchange, r);
-        pgi_report_line_mean(d, line.mu, line.inside && part.first + part.begin == 0, mean, state);
-        if (along_x) pgi_transpose_lines(transposed, pitch, part, own, r);
-        if (!now.inside || now.mu < 0) continue;
-        T *const to = now.x + first;
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_KEPT; q++)
-            if (own.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
-    }
-    pgi_copy_wait<0>();
-}
-
-// Lines whose parts are too long for registers: in memory, where a thread has one row after the other. mu, inside: as
-// above; load(row) gives the right-hand side, store(row, value) takes the unknown; IN_PLACE: to the same memory, x.
-template <int IN_PLACE, class T, class Load, class Store>
-static __device__ inline double pgi_solve_long_lines(const pgi_elimination &d, double mu, int inside, T *x,
-                                                     const pgi_column &c, double *exchange, Load load, Store store)
-{
-    const int part = (int)threadIdx.x >> d.log_wide, first = (int)((int64_t)d.rows.n * part >> d.log_parts),
-              last = (int)((int64_t)d.rows.n * (part + 1) >> d.log_parts) - 1;
-    const int null = inside && pgi_is_null(d, mu);
-    const auto weighted_mean = [&]() {
-        double sum = 0;
-        PGI_ROLLED
-        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
-        return pgi_line_sum(d, sum, exchange) / d.volume;
-    };
-    const double mean = d.singular ? d.scale * weighted_mean() : 0;
-    pgi_separator own = {0, 0, 1, 0};
-    pgi_head_row head = {1, 0, 0, 0};
-    double known[2];
-    if (inside) pgi_line_down<1>(d.rows, mu, first, last, d.scale, null ? mean : 0, load, x, c, &own, &head);
-    pgi_solve_separators(d, own, head, null, exchange, known);
-    if (inside) pgi_line_up<1>(d.rows, mu, first, last, known[1], known[0], x, c, store);
-    if (!d.singular || !IN_PLACE) return mean;
-    const double shift = weighted_mean();
-    for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
-    return mean;
-}
-
-// The marks of a part of a long line of n rows: of column `local` of so many.
-static __device__ inline pgi_column pgi_part_column(const pgi_elimination &d, int n, int64_t stride, int64_t local,
-                                                    int64_t columns)
-{
-    const int part = (int)threadIdx.x >> d.log_wide,
-              blocks = (((n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
-    return {stride, columns, d.marks + (int64_t)part * 2 * (blocks - 1) * columns + local};
-}
-
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_eliminate_long_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
-                              pgi_state *state)
-{
-    __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
-    const int64_t local = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
-    const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, lines, state->alpha, local);
-    const pgi_column c = pgi_part_column(d, d.rows.n, lines.stride, local, lines.columns);
-    const pgi_values<T> values = {line.x, c.stride};
-    const int is_first = line.inside && (int)threadIdx.x >> d.log_wide == 0;
-    if (is_first && line.mu < 0)
-        if (!pgi_line_indefinite(d, line.mu, state->alpha, line.x, c)) state->resonant = 1;
-    const double mean =
-        pgi_solve_long_lines<1>(d, line.mu, line.inside && line.mu >= 0, line.x, c, exchange, values, values);
-    pgi_report_line_mean(d, line.mu, is_first, mean, state);
-}
-
-template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
-                                                            pgi_state *state, pgi_shape h)
-{
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, problem = (int)(blockIdx.x / (unsigned)h.blocks);
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x % (unsigned)h.blocks);
-    if (t.i >= n[0] || t.j >= n[1]) return;
-    const pgi_column_reader<T> read(b, from, 2, n, t.i + n[0] * (t.j + (int64_t)n[1] * problem));
-    int resonant = 0;
-    for (int k = t.k0; k < t.k1; k++) {
-        const int at[4] = {t.i, t.j, k, problem};
-        const double inverse = pgi_mode_inverse(d, state->alpha, at, &resonant);
-        pgi_data<T>(to)[pgi_offset(at, to)] = (T)(inverse * (double)read(k));
-    }
-    if (resonant) state->resonant = 1;
-}
-
-// Cuts lines for blocks: in parts that registers hold, or more, of eight rows at least, where that fills the device; at
-// least 2^log_least lines lie side by side, for memory. bytes: of shared memory.
-template <class Bytes>
-static void pgi_cut_lines(const pg_solver *s, pgi_elimination *d, int64_t lines, int log_least, Bytes bytes)
-{
-    const int n = d->rows.n;
-    const auto block = [&](int log_most) {
-        while (lines << d->log_parts < 512 * (int64_t)s->multiprocessors && n >= 16 << d->log_parts &&
-               2 << (d->log_parts + log_least) <= 1 << log_most)
-            d->log_parts++;
-        d->log_wide = log_most - d->log_parts;
-        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 &&
-               lines < (int64_t)s->multiprocessors << d->log_wide)
-            d->log_wide--;
-    };
-    for (d->log_parts = 0; n > PGI_KEPT << d->log_parts;) d->log_parts++;
-    d->kept = d->log_parts + log_least <= PGI_LOG_LINE_THREADS;
-    if (d->kept) {
-        block(PGI_LOG_LINE_THREADS);
-        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 && bytes(*d) > s->shared_limit) d->log_wide--;
-        d->kept = bytes(*d) <= s->shared_limit;
-    }
-    if (d->kept) return;
-    d->log_parts = 0;
-    block(8);    // PGI_BLOCK
-}
-
-// Bytes of the marks of lines whose parts are too long for registers.
-static int64_t pgi_marks_of(const pgi_elimination &d, int64_t lines)
-{
-    const int64_t blocks = (((d.rows.n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
-    return d.kept ? 0 : (lines * 2 * (blocks - 1) * (int64_t)sizeof(double)) << d.log_parts;
-}
-
-#if PGI_DIRECT
-
-// ---- elimination in parts, a rank each ----
-
-// A rank's rows of all lines. The kernels run twice: first they leave what a rank keeps of every line; once the ends of
-// lines are known, they eliminate again, so that nothing has to be kept meanwhile, and write the unknowns.
-struct pgi_rank_part {
-    pgi_lines lines;
-    int first, count;     // rows
-    const double *sum;    // weighted, of the line that is constant along the other axes
-    pgi_joint *joint;
-    const double *ends;    // NULL: not yet
-};
-
 // What the line of the constant has to lose.
-static __device__ inline double pgi_constant_of(const pgi_elimination &d, const pgi_rank_part &p, double mu)
+static __device__ inline double pgi_constant_of(const pgi_elimination &d, const pgi_pieces &p, double mu, int problem)
 {
-    return pgi_is_null(d, mu) ? d.scale * (*p.sum / d.volume) : 0;
+    return pgi_is_null(d, mu) ? d.scale * (p.sum[problem] / d.volume) : 0;
 }
 
-// Of the parts of a rank's rows, a thread each, eliminates the last rows but the very last one, all at the same time:
+// Of the parts of a piece, a thread each, eliminates the last rows but the very last one, all at the same time:
 // each becomes a row between the unknown before these rows and their last one. The row of this one leads beyond it.
 static __device__ inline pgi_separator pgi_reduce_parts(const pgi_elimination &d, const pgi_separator &part,
                                                         const pgi_head_row &head, double *exchange)
@@ -15111,123 +14991,157 @@ static __device__ inline void pgi_known_of(const pgi_elimination &d, const pgi_s
     known[1] = number > 0 ? exchange[pgi_exchange_index(d, line, number - 1)] : before;
 }
 
-// See pgi_eliminate_kernel   Moves 1 word a point, then 2   Covers some lines a block, in parts that registers hold
-// Overlap: in place
-template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
-    pgi_rank_part_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
-                         const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_rank_part rank,
-                         pgi_state *state)
+// Eliminates piece `at` of a line, or solves for it, as pgi_solve_lines does for whole lines. Returns what the line of the
+// constant had to lose.
+static __device__ inline double pgi_solve_piece(const pgi_elimination &d, const pgi_pieces &pieces, const pgi_held &p,
+                                                const pgi_kept_row *rows, double mu, int inside, int problem,
+                                                int64_t at, double *exchange, double r[PGI_KEPT])
+{
+    const double mean = pgi_constant_of(d, pieces, mu, problem);
+    double inverse[PGI_KEPT], known[2];
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++)
+        if (p.has(q)) r[q] -= mean;
+    if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
+    const pgi_separator row = pgi_reduce_parts(d, own, head, exchange);
+    if (!pieces.ends) {
+        if (inside) pgi_keep_joint(d, row, head, pieces.joint + at);
+        return mean;
+    }
+    pgi_known_of(d, row, inside ? pieces.ends + PGI_JOINT_ENDS * at : NULL, exchange, known);
+    if (inside) pgi_kept_up(rows, known, inverse, r);
+    return mean;
+}
+
+// Shared memory of an elimination: the next tile comes first.
+static inline int pgi_eliminate_bytes(const pgi_elimination &d, int element)
+{
+    return (PGI_KEPT_ROOM * element << (d.log_parts + d.log_wide)) + (d.line == 0 ? pgi_transpose_bytes(d) : 0) +
+           pgi_shared_bytes(d);
+}
+
+// Solves for lines, or for pieces of them   Moves 2 words a point; pieces 1, then 2   Overlap: in place
+// The values of a tile are copied to shared memory, where only the thread that asks for them reads them, while the tile
+// before is worked on.
+template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
+    pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
+                         const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_pieces pieces, int64_t columns,
+                         int64_t stride, pgi_state *state)
 {
     PGI_DYNAMIC_SHARED(T, next);
-    double *const exchange = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
-    const pgi_held part = pgi_part_within(d, rank.first, rank.count);
+    const int along_x = d.line == 0, pitch = pgi_transpose_pitch(d.longest);
+    const unsigned all = PIECES ? (unsigned)d.pieces : 1, piece = blockIdx.x % all, hop_of_tiles = gridDim.x / all;
+    const int begin = PIECES ? pgi_piece_begin(pieces.first, pieces.count, (int)piece, d.pieces) : 0,
+              n = PIECES ? pgi_piece_begin(pieces.first, pieces.count, (int)piece + 1, d.pieces) - begin : d.rows.n;
+    double *const transposed = (double *)(next + PGI_KEPT_ROOM * blockDim.x);
+    double *const exchange = transposed + (along_x ? pgi_transpose_bytes(d) / sizeof(double) : 0);
+    const pgi_held part = pgi_part_within(d, begin, n), own = along_x ? pgi_comb_of(d, begin, n) : part;
     const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const double alpha = state->alpha;
-    const int64_t hop = rank.lines.stride;
-    T *const mine = next + threadIdx.x;
-    pgi_chunk_column<T> ahead;
+    const int64_t hop = own.step * stride, first = own.first * stride;
+    const int is_first = part.first + part.begin == 0;
+    T *const mine = next + PGI_KEPT_ROOM * threadIdx.x;
+    pgi_line_of_grid<T> ahead;
     const auto fetch = [&](int64_t tile) {
-        ahead = pgi_chunk_column_of(d, b, u, rank.lines, alpha, (tile << d.log_wide) + part.line);
-        const T *const from = ahead.x + part.first * hop;
+        ahead = pgi_line_in(d, b, u, columns, alpha, (tile << d.log_wide) + own.line);
+        const T *const from = ahead.x + first;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
-            if (ahead.inside && part.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q * PGI_LINE_THREADS, from + q * hop);
+            if (ahead.inside && own.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q, from + q * hop);
         pgi_copy_commit();
     };
-    fetch(blockIdx.x);
-    __syncthreads();
-    for (int64_t tile = blockIdx.x; tile << d.log_wide < rank.lines.columns; tile += gridDim.x) {
-        const pgi_chunk_column<T> now = ahead;
+    fetch(blockIdx.x / all);
+    for (int64_t tile = blockIdx.x / all; tile << d.log_wide < columns; tile += hop_of_tiles) {
+        const pgi_line_of_grid<T> now = ahead;
         const int64_t column = (tile << d.log_wide) + part.line;
-        const double constant = pgi_constant_of(d, rank, now.mu);
-        double r[PGI_KEPT], inverse[PGI_KEPT], known[2];
-        pgi_separator own = {0, 0, 1, 0};
-        pgi_head_row head = {1, 0, 0, 0};
-        pgi_copy_wait<0>();
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_KEPT; q++)
-            r[q] = now.inside && part.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] - constant : 0;
-        fetch(tile + gridDim.x);
-        if (now.inside) pgi_kept_down(rows, now.mu, r, inverse, &own, &head);
-        const pgi_separator row = pgi_reduce_parts(d, own, head, exchange);
-        if (!rank.ends) {
-            if (now.inside) pgi_keep_joint(d, row, head, rank.joint + column);
-            continue;
+        const pgi_line_of_grid<T> line = along_x ? pgi_line_in(d, b, u, columns, alpha, column) : now;
+        double r[PGI_KEPT];
+        if (line.inside && line.mu < 0 && is_first && !(PIECES && !pieces.ends)) {
+            const pgi_column c = {stride, columns, d.marks + column};
+            if (!pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
         }
-        pgi_known_of(d, row, now.inside ? rank.ends + PGI_JOINT_ENDS * column : NULL, exchange, known);
-        if (!now.inside) continue;
-        pgi_kept_up(rows, known, inverse, r);
-        T *const to = now.x + part.first * hop;
+        pgi_copy_wait<0>();
+        const int centred = __syncthreads_or(line.inside && pgi_is_null(d, line.mu));
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++) r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q] : 0;
+        fetch(tile + hop_of_tiles);
+        if (along_x) pgi_transpose_lines(transposed - begin, pitch, own, part, r);
+        double mean;
+        if constexpr (PIECES)
+            mean = pgi_solve_piece(d, pieces, part, rows, line.mu, line.inside && line.mu >= 0, line.problem,
+                                   column * d.pieces + (int)piece, exchange, r);
+        else
+            mean = pgi_solve_lines<1>(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, exchange, r);
+        pgi_report_line_mean(d, line.mu, line.inside && is_first, mean, state);
+        if (PIECES && !pieces.ends) continue;
+        if (along_x) pgi_transpose_lines(transposed - begin, pitch, part, own, r);
+        if (!now.inside || now.mu < 0) continue;
+        T *const to = now.x + first;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
-            if (part.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
+            if (own.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
     }
     pgi_copy_wait<0>();
 }
 
-// The same of parts that are too long for registers   Moves 1 word a point, then 4   Overlap: in place
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_long_rank_part_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
-                              const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_rank_part rank,
-                              pgi_state *state)
-{
-    __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
-    const int number = (int)threadIdx.x >> d.log_wide;
-    const int64_t column = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
-    const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, rank.lines, state->alpha, column);
-    const pgi_column c = pgi_part_column(d, rank.count, rank.lines.stride, column, rank.lines.columns);
-    const pgi_values<T> values = {line.x, c.stride};
-    const int first = rank.first + (int)((int64_t)rank.count * number >> d.log_parts),
-              last = rank.first + (int)((int64_t)rank.count * (number + 1) >> d.log_parts) - 1;
-    const double constant = pgi_constant_of(d, rank, line.mu);
-    pgi_separator own = {0, 0, 1, 0};
-    pgi_head_row head = {1, 0, 0, 0};
-    double known[2];
-    if (line.inside)
-        pgi_line_down<1>(d.rows, line.mu, first, last, d.scale, constant, values, line.x, c, &own, &head,
-                         rank.ends != NULL);
-    const pgi_separator row = pgi_reduce_parts(d, own, head, exchange);
-    if (!rank.ends) {
-        if (line.inside) pgi_keep_joint(d, row, head, rank.joint + column);
-        return;
-    }
-    pgi_known_of(d, row, line.inside ? rank.ends + PGI_JOINT_ENDS * column : NULL, exchange, known);
-    if (line.inside) pgi_line_up<1>(d.rows, line.mu, first, last, known[1], known[0], line.x, c, values);
-}
-
-// Solves for the last unknowns of all ranks   Moves 40 words a line and rank   Covers a line of the share a thread
+// Solves for the last unknowns of all pieces   Moves 40 words a line and piece   Covers a line of the share a thread
 // Overlap: in place
-static __global__ void __launch_bounds__(PGI_BLOCK) pgi_join_ranks_kernel(pgi_joints j)
+static __global__ void __launch_bounds__(PGI_BLOCK) pgi_join_pieces_kernel(pgi_joints j)
 {
     const int64_t q = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
-    if (q < j.share) pgi_join_ranks(j, q);
+    if (q < j.share) pgi_join_pieces(j, q);
 }
 
-// Computes the weighted sum of a rank's rows of the line that is constant along the other axes   Moves 1 word a row
-// Needs one block   Overlap: none
+// Computes the weighted sums of rows of the lines that are constant along the other axes   Moves 1 word a row
+// Needs a block a problem   Overlap: none
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_constant_sum_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int first, int count, double *sum)
+    pgi_constant_sum_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int64_t stride, int first, int count,
+                            double *sum)
 {
-    const T *const x = pgi_data<T>(u);
+    const T *const x = pgi_data<T>(u) + blockIdx.x * u.problem;
     double sums[4] = {0, 0, 0, 0};
     for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK)
-        sums[0] += pgi_weight_of(d.rows, k) * (double)x[k * u.sk];
+        sums[0] += pgi_weight_of(d.rows, k) * (double)x[k * stride];
     pgi_block_sums<0>(sums);
-    if (threadIdx.x == 0) *sum = sums[0];
+    if (threadIdx.x == 0) sum[blockIdx.x] = sums[0];
 }
 
-// Computes u = u - mean on this line, where it is the constant's   Moves 2 words a row   Needs one block
+// Computes u = u - mean on these lines, where they are the constant's   Moves 2 words a row   Needs a block a problem
 // Overlap: in place
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_constant_shift_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int first, int count,
-                              const double *sum, const pgi_state *state)
+    pgi_constant_shift_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int64_t stride, int first,
+                              int count, const double *sum, const pgi_state *state)
 {
     const int origin[4] = {0, 0, 0, 0};
-    T *const x = pgi_data<T>(u);
+    T *const x = pgi_data<T>(u) + blockIdx.x * u.problem;
     if (!pgi_is_null(d, pgi_column_shift(d, state->alpha, origin))) return;
     for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK)
-        x[k * u.sk] = (T)((double)x[k * u.sk] - *sum / d.volume);
+        x[k * stride] = (T)((double)x[k * stride] - sum[blockIdx.x] / d.volume);
 }
+
+// Cuts lines of n rows for blocks: in pieces whose parts registers hold, or more parts, of eight rows at least, where
+// that fills the device; at least 2^log_least lines lie side by side, for memory. bytes: of shared memory.
+template <class Bytes>
+static void pgi_cut_lines(const pg_solver *s, pgi_elimination *d, int n, int64_t lines, int log_least, Bytes bytes)
+{
+    for (d->pieces = 1;; d->pieces++) {
+        d->longest = (n + d->pieces - 1) / d->pieces;
+        for (d->log_parts = 0; d->longest > PGI_KEPT << d->log_parts;) d->log_parts++;
+        if (d->log_parts + log_least > PGI_LOG_LINE_THREADS) continue;
+        while (d->pieces * lines << d->log_parts < 512 * (int64_t)s->multiprocessors &&
+               d->longest >= 16 << d->log_parts && 2 << (d->log_parts + log_least) <= PGI_LINE_THREADS)
+            d->log_parts++;
+        d->log_wide = PGI_LOG_LINE_THREADS - d->log_parts;
+        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 &&
+               (lines < (int64_t)s->multiprocessors << d->log_wide || bytes(*d) > s->shared_limit))
+            d->log_wide--;
+        if (bytes(*d) <= s->shared_limit) return;
+    }
+}
+
+#if PGI_DIRECT
 
 // ---- transforms in two radices: values to coefficients in registers ----
 
@@ -15239,131 +15153,13 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 // Cooley and J. W. Tukey 1965; W. M. Gentleman and G. Sande 1966).
 
 // A number is 16 bytes: a complex one of two columns of doubles, or two complex ones of four columns of floats.
-struct alignas(8) pgi_float_pair {
-    float a, b;
-};
-static PGI_HD inline pgi_float_pair pgi_float_pair_of(float a, float b)
-{
-    const pgi_float_pair v = {a, b};
-    return v;
-}
-static PGI_HD inline pgi_float_pair operator+(pgi_float_pair v, pgi_float_pair w)
-{
-    return pgi_float_pair_of(v.a + w.a, v.b + w.b);
-}
-static PGI_HD inline pgi_float_pair operator-(pgi_float_pair v, pgi_float_pair w)
-{
-    return pgi_float_pair_of(v.a - w.a, v.b - w.b);
-}
-static PGI_HD inline pgi_float_pair operator-(pgi_float_pair v) { return pgi_float_pair_of(-v.a, -v.b); }
-static PGI_HD inline pgi_float_pair operator*(float f, pgi_float_pair v) { return pgi_float_pair_of(f * v.a, f * v.b); }
-static PGI_HD inline pgi_float_pair operator*(pgi_float_pair v, float f) { return f * v; }
-
 template <class T> struct pgi_fft_type;
 template <> struct pgi_fft_type<double> {
     typedef pgi_complex<double> number;
 };
 template <> struct pgi_fft_type<float> {
-    typedef pgi_complex<pgi_float_pair> number;
+    typedef pgi_complex<pgi_lanes<float, 2>> number;
 };
-template <class V> struct pgi_scalar {
-    typedef V type;
-};
-template <> struct pgi_scalar<pgi_float_pair> {
-    typedef float type;
-};
-
-// cos and sin of 2 pi q/p.
-static constexpr PGI_HD double pgi_odd_cosine(int p, int q)
-{
-    return p == 3   ? -0.5
-           : p == 5 ? (q == 1 || q == 4 ? 0.30901699437494742410 : -0.80901699437494742410)
-                    : (q == 1 || q == 6   ? 0.62348980185873353053
-                       : q == 2 || q == 5 ? -0.22252093395631440429
-                                          : -0.90096886790241912624);
-}
-// Not by recursion: a compiler calls a recursive function at run time, in the middle of butterflies.
-static constexpr PGI_HD double pgi_odd_sine(int p, int q)
-{
-    const int above = 2 * q > p, below = above ? p - q : q;
-    const double sine = p == 3   ? 0.86602540378443864676
-                        : p == 5 ? (below == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
-                                 : (below == 1   ? 0.78183148246802980871
-                                    : below == 2 ? 0.97492791218182360702
-                                                 : 0.43388373911755812048);
-    return above ? -sine : sine;
-}
-
-// The forward transform of P numbers, P an odd prime.
-template <int P, class V> static PGI_HD inline void pgi_odd_butterfly(pgi_complex<V> (&v)[P])
-{
-    typedef typename pgi_scalar<V>::type T;
-    const pgi_complex<V> first = v[0];
-    pgi_complex<V> sum[P / 2], difference[P / 2];
-    PGI_UNROLLED
-    for (int r = 0; r < P / 2; r++) {
-        sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
-        difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
-        v[0] = pgi_sum(v[0], sum[r]);
-    }
-    PGI_UNROLLED
-    for (int k = 1; k <= P / 2; k++) {
-        pgi_complex<V> a = first, b = first;
-        PGI_UNROLLED
-        for (int r = 0; r < P / 2; r++) {
-            const int q = (r + 1) * k % P;
-            a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
-            const pgi_complex<V> more = pgi_scaled(difference[r], (T)pgi_odd_sine(P, q));
-            b = r == 0 ? more : pgi_sum(b, more);
-        }
-        v[k] = pgi_minus_i(a, b);
-        v[P - k] = pgi_plus_i(a, b);
-    }
-}
-
-// The forward transform of P numbers.
-template <int P, class V> static PGI_HD inline void pgi_butterfly(pgi_complex<V> (&v)[P])
-{
-    typedef typename pgi_scalar<V>::type T;
-    if constexpr (P == 2) {
-        const pgi_complex<V> a = v[0];
-        v[0] = pgi_sum(a, v[1]);
-        v[1] = pgi_difference(a, v[1]);
-    } else if constexpr (P == 4) {
-        const pgi_complex<V> a = pgi_sum(v[0], v[2]), b = pgi_difference(v[0], v[2]);
-        const pgi_complex<V> c = pgi_sum(v[1], v[3]), d = pgi_difference(v[1], v[3]);
-        v[0] = pgi_sum(a, c);
-        v[1] = pgi_minus_i(b, d);
-        v[2] = pgi_difference(a, c);
-        v[3] = pgi_plus_i(b, d);
-    } else if constexpr (P == 6) {    // as 2 x 3 without twiddles: lengths that have no common factor
-        pgi_complex<V> even[3] = {v[0], v[2], v[4]}, odd[3] = {v[3], v[5], v[1]};
-        pgi_butterfly<3>(even);
-        pgi_butterfly<3>(odd);
-        v[0] = pgi_sum(even[0], odd[0]);
-        v[3] = pgi_difference(even[0], odd[0]);
-        v[4] = pgi_sum(even[1], odd[1]);
-        v[1] = pgi_difference(even[1], odd[1]);
-        v[2] = pgi_sum(even[2], odd[2]);
-        v[5] = pgi_difference(even[2], odd[2]);
-    } else if constexpr (P == 8) {
-        const T h = (T)0.70710678118654752440;
-        pgi_complex<V> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
-        pgi_butterfly<4>(even);
-        pgi_butterfly<4>(odd);
-        const pgi_complex<V> p = pgi_minus_i(odd[1], odd[1]), q = pgi_plus_i(odd[3], odd[3]);
-        v[0] = pgi_sum(even[0], odd[0]);
-        v[4] = pgi_difference(even[0], odd[0]);
-        v[1] = pgi_complex_of<V>(even[1].x + h * p.x, even[1].y + h * p.y);
-        v[5] = pgi_complex_of<V>(even[1].x - h * p.x, even[1].y - h * p.y);
-        v[2] = pgi_minus_i(even[2], odd[2]);
-        v[6] = pgi_plus_i(even[2], odd[2]);
-        v[3] = pgi_complex_of<V>(even[3].x - h * q.x, even[3].y - h * q.y);
-        v[7] = pgi_complex_of<V>(even[3].x + h * q.x, even[3].y + h * q.y);
-    } else
-        pgi_odd_butterfly<P>(v);
-}
-
 // The same number, of which the compiler does not know that: what follows from it is found again rather than kept in
 // registers.
 static __device__ inline int pgi_anew(int number)
@@ -15402,17 +15198,17 @@ static __device__ inline pgi_complex<double> pgi_fetch_once(const pgi_complex<do
     asm volatile("ld.global.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p));
     return v;
 }
-static __device__ inline pgi_complex<pgi_float_pair> pgi_fetch_once(const pgi_complex<pgi_float_pair> *p)
+static __device__ inline pgi_complex<pgi_lanes<float, 2>> pgi_fetch_once(const pgi_complex<pgi_lanes<float, 2>> *p)
 {
-    pgi_complex<pgi_float_pair> v;
+    pgi_complex<pgi_lanes<float, 2>> v;
     asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x.a), "=f"(v.x.b), "=f"(v.y.a), "=f"(v.y.b)
+                 : "=f"(v.x.v[0]), "=f"(v.x.v[1]), "=f"(v.y.v[0]), "=f"(v.y.v[1])
                  : "l"(p));
     return v;
 }
-static __device__ inline void pgi_store_once(pgi_complex<pgi_float_pair> *p, pgi_complex<pgi_float_pair> v)
+static __device__ inline void pgi_store_once(pgi_complex<pgi_lanes<float, 2>> *p, pgi_complex<pgi_lanes<float, 2>> v)
 {
-    __stcs((float4 *)p, make_float4(v.x.a, v.x.b, v.y.a, v.y.b));
+    __stcs((float4 *)p, make_float4(v.x.v[0], v.x.v[1], v.y.v[0], v.y.v[1]));
 }
 #else
 template <class V> static __device__ inline V pgi_fetch_once(const V *p) { return *p; }
@@ -16287,8 +16083,6 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
 };
 }    // namespace
 
-static PGI_HD inline int64_t pgi_pitch(const pgi_grid &g, int axis) { return axis == 0 ? 1 : axis == 1 ? g.sj : g.sk; }
-
 // Value i of the columns from `column` on, with what the boundary data add to it.
 template <class T>
 static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(const pgi_state *st, int nx, int ny,
@@ -17000,8 +16794,7 @@ static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<float> 
 
 static int64_t pgi_blocks(int64_t threads) { return (threads + PGI_BLOCK - 1) / PGI_BLOCK; }
 
-// Takes the columns of an axis, as many at a time as the buffer holds, there and back; calls work(first column, number)
-// between.
+// Takes the columns of an axis, as many at a time as the buffer holds, there and back; calls work between.
 template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, int axis, int backward,
                                                            int contiguous, pgi_rhs from, pgi_grid to, Work work)
 {
@@ -17015,7 +16808,7 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
     for (; c.first < range[1]; c.first += 2 * pairs) {
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 0)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
                    pgi_box_of(l, T()), from, c, buffer);
-        work(c.first, range[1] - c.first < 2 * pairs ? range[1] - c.first : 2 * pairs);
+        work();
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 1)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
                    pgi_box_of(l, T()), to, c, buffer);
     }
@@ -17025,7 +16818,7 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
 static pgi_elimination pgi_elimination_of(const pg_solver *s)
 {
     pgi_elimination d = s->direct.lines;
-    if (s->checked) d.constant = 0;
+    if (s->checked || pgi_is_split(s)) d.constant = 0;
     return d;
 }
 
@@ -17082,101 +16875,64 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
         return;
     }
     PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
-    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [&](int64_t, int64_t) {
+    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [&] {
         pgi_execute(s, axis, s->direct.series[axis][backward].inverse, (pgi_complex<T> *)s->direct.buffer);
     });
 }
 
-// Lines that no transform has brought to u go through the buffer, and long ones along x, to lie side by side. A rank's
-// rows of one go through it to u, as if along x.
+// Lines that no transform has brought to u come there through the buffer, as if along x.
 static int pgi_is_staged(const pg_solver *s, int axis)
 {
-    const int transformed = pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2);
-    if (pgi_is_split(s)) return axis == 0 && !transformed;
-    return axis == s->direct.lines.line && ((axis == 0 && !s->direct.lines.kept) || !transformed);
+    return axis == 0 && !pgi_is_transformed(s, 0) && !pgi_is_transformed(s, 1) && !pgi_is_transformed(s, 2);
 }
 
-// ends: see pgi_rank_part
-template <class T> static void pgi_launch_rank_part(pg_solver *s, const pgi_level *l, pgi_grid u, const double *ends)
-{
-    const pgi_direct &d = s->direct;
-    const pgi_elimination &e = d.lines;
-    const int64_t columns = pgi_columns(s, 2), tiles = (columns + (1 << e.log_wide) - 1) >> e.log_wide;
-    const pgi_rank_part rank = {{0, columns, u.sk, 0},     l->part.lo, pgi_own_planes(s), d.sum,
-                                (pgi_joint *)d.joints.own, ends};
-    const int threads = 1 << (e.log_parts + e.log_wide);
-    if (!e.kept) {
-        PGI_LAUNCH(s, tiles, dim3((unsigned)threads), pgi_long_rank_part_kernel<T>, e, pgi_box_of(l, T()), u, rank,
-                   s->state);
-        return;
-    }
-    const int bytes = pgi_eliminate_bytes(e, sizeof(T), 0),
-              resident = s->multiprocessors * (PGI_LINE_THREADS / threads);
-    PGI_LAUNCH_SHARED(s, tiles < resident ? tiles : resident, dim3((unsigned)threads), bytes, pgi_rank_part_kernel<T>,
-                      e, pgi_box_of(l, T()), u, rank, s->state);
-}
-
-// Of the rows of all ranks.
-template <class T> static void pgi_sum_constant(pg_solver *s, const pgi_level *l, pgi_grid u)
+// The constant of a singular problem: sums over the lines of all problems that may be it, of the rows of all ranks.
+template <class T>
+static void pgi_sum_constant(pg_solver *s, const pgi_elimination &e, const pgi_grid &u, int first, int count)
 {
     double *const sum = s->direct.sum;
-    PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_sum_kernel<T>, s->direct.lines, u, l->part.lo, pgi_own_planes(s),
+    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_sum_kernel<T>, e, u, pgi_pitch(u, e.line), first, count,
                sum);
-    if (s->failed == PG_OK) pgi_judge_transport(s, s->comm->ops->sum(s->comm, sum, 1, 0, pgi_stream_of(s)));
+    if (s->direct.joints.ranks > 1 && s->failed == PG_OK)
+        pgi_judge_transport(s, s->comm->ops->sum(s->comm, sum, 1, 0, pgi_stream_of(s)));
 }
 
-// See pgi_cpu_eliminate_parts. All ranks sum where the line may be the constant's: alpha is known on the GPU only.
-template <class T> static void pgi_cuda_eliminate_parts(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+// The ends of all pieces, from what is kept of them.
+static void pgi_cuda_join(pg_solver *s, const pgi_joints &j)
 {
-    const pgi_direct &d = s->direct;
-    if (pgi_is_staged(s, 0)) pgi_cuda_chunks<T>(s, l, 0, 0, 1, from, to, [](int64_t, int64_t) {});
-    if (d.lines.singular) pgi_sum_constant<T>(s, l, to);
-    pgi_launch_rank_part<T>(s, l, to, NULL);
-    pgi_exchange_shares(s, 0);
-    if (d.joints.share > 0) PGI_LAUNCH(s, pgi_blocks(d.joints.share), dim3(PGI_BLOCK), pgi_join_ranks_kernel, d.joints);
-    pgi_exchange_shares(s, 1);
-    pgi_launch_rank_part<T>(s, l, to, d.joints.ends);
-    if (!d.lines.singular) return;
-    pgi_sum_constant<T>(s, l, to);
-    PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_shift_kernel<T>, d.lines, to, l->part.lo, pgi_own_planes(s), d.sum,
-               s->state);
+    if (j.ranks > 1) pgi_exchange_shares(s, 0);
+    if (j.share > 0) PGI_LAUNCH(s, pgi_blocks(j.share), dim3(PGI_BLOCK), pgi_join_pieces_kernel, j);
+    if (j.ranks > 1) pgi_exchange_shares(s, 1);
 }
 
-template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+// Of lines in pieces all ranks sum where one may be the constant's: alpha is known on the GPU only.
+template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid u)
 {
-    const pgi_direct &d = s->direct;
     const pgi_elimination e = pgi_elimination_of(s);
-    if (l->part.split) {
-        pgi_cuda_eliminate_parts<T>(s, l, from, to);
+    const pgi_joints &j = s->direct.joints;
+    const int split = l->part.split, first = split ? l->part.lo : 0, count = split ? pgi_own_planes(s) : l->n[e.line],
+              threads = 1 << (e.log_parts + e.log_wide), bytes = pgi_eliminate_bytes(e, sizeof(T));
+    const int64_t columns = pgi_columns(s, e.line), tiles = (columns + (1 << e.log_wide) - 1) >> e.log_wide,
+                  resident = (s->multiprocessors * (PGI_LINE_THREADS / threads) + e.pieces - 1) / e.pieces,
+                  blocks = (tiles < resident ? tiles : resident) * e.pieces, stride = pgi_pitch(u, e.line);
+    pgi_pieces pieces = {first, count, s->direct.sum, (pgi_joint *)j.own, NULL};
+    if (pgi_is_staged(s, 0)) pgi_cuda_chunks<T>(s, l, 0, 0, 1, from, u, [] {});
+    if (!split && e.pieces == 1) {
+        PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, (pgi_eliminate_kernel<T, 0>), e,
+                          pgi_box_of(l, T()), u, pieces, columns, stride, s->state);
         return;
     }
-    if (e.line < 0) {
-        const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-        PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, e, pgi_box_of(l, T()), from, to,
-                   s->state, h);
-        return;
+    if (e.singular) pgi_sum_constant<T>(s, e, u, first, count);
+    for (int pass = 0; pass < 2; pass++) {
+        PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, (pgi_eliminate_kernel<T, 1>), e,
+                          pgi_box_of(l, T()), u, pieces, columns, stride, s->state);
+        if (pass == 0) pgi_cuda_join(s, j);
+        pieces.ends = j.ends;
     }
-    const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t stride, int staged) {
-        const pgi_lines lines = {first, columns, stride, staged};
-        const int64_t tiles = (columns + (1 << e.log_wide) - 1) >> e.log_wide;
-        const int threads = 1 << (e.log_parts + e.log_wide);
-        if (!e.kept) {
-            PGI_LAUNCH(s, tiles, dim3((unsigned)threads), pgi_eliminate_long_kernel<T>, e, pgi_box_of(l, T()), u, lines,
-                       s->state);
-            return;
-        }
-        const int bytes = pgi_eliminate_bytes(e, sizeof(T), staged),
-                  resident = s->multiprocessors * (PGI_LINE_THREADS / threads);
-        PGI_LAUNCH_SHARED(s, tiles < resident ? tiles : resident, dim3((unsigned)threads), bytes,
-                          pgi_eliminate_kernel<T>, e, pgi_box_of(l, T()), u, lines, s->state);
-    };
-    if (!pgi_is_staged(s, e.line)) {
-        launch(to, 0, pgi_columns(s, e.line), e.line == 0 ? 1 : e.line == 1 ? to.sj : to.sk, 0);
-        return;
-    }
-    const pgi_grid buffer = {d.buffer, 0, 0, 0, 0};
-    pgi_cuda_chunks<T>(s, l, e.line, 0, 0, from, to,
-                       [&](int64_t first, int64_t columns) { launch(buffer, first, columns, 2 * d.pairs[e.line], 1); });
+    if (!e.singular) return;
+    pgi_sum_constant<T>(s, e, u, first, count);
+    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_shift_kernel<T>, e, u, stride, first, count, s->direct.sum,
+               s->state);
 }
 
 // cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
@@ -17222,16 +16978,13 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
                         (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
     if (d->lines.line >= 0) {
-        const int split = pgi_is_split(s);
-        const int64_t columns = pgi_columns(s, d->lines.line), n = split ? pgi_own_planes(s) : s->work.n[d->lines.line];
+        const int split = pgi_is_split(s), n = split ? s->parts[0].most : s->work.n[d->lines.line];
+        const int64_t columns = pgi_columns(s, d->lines.line);
         const int element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int)sizeof(float) : (int)sizeof(double);
-        d->lines.rows.n = (int)n;
-        pgi_cut_lines(s, &d->lines, columns, 2,
-                      [&](const pgi_elimination &e) { return pgi_eliminate_bytes(e, element, 0); });
+        pgi_cut_lines(s, &d->lines, n, columns, 2,
+                      [&](const pgi_elimination &e) { return pgi_eliminate_bytes(e, element); });
         // With alpha < 0 one thread eliminates a whole line.
-        const int64_t whole = split ? 0 : (n - 1) / PGI_LINE_BLOCK * columns * 2 * (int64_t)sizeof(double);
-        const int64_t parted = pgi_marks_of(d->lines, columns);
-        d->marks_bytes = (size_t)(whole > parted ? whole : parted);
+        d->marks_bytes = split ? 0 : (size_t)((n - 1) / PGI_LINE_BLOCK * columns * 2) * sizeof(double);
     }
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double allowed = budget;
@@ -17241,7 +16994,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         if (d->lines.line < 0 && pgi_is_transformed(s, a) && pgi_can_fuse(s, a)) d->fused = a;
     }
     d->lines.constant = s->mixed || s->krylov || s->desc.batch > 1 ? 0 : d->lines.line < 0 ? d->lines.scale : 1;
-    d->reports_mean = !pgi_is_split(s) && (d->lines.line >= 0 || d->fused >= 0);
+    d->reports_mean = !pgi_is_split(s);
     for (int a = 0; a < 3; a++)
         if (d->series[a][0].kind == PGI_DCT1) d->lines.constant /= 2;    // half of it becomes the constant
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
@@ -17362,11 +17115,11 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     }
 }
 
-// Room for the marks of the lines of a colour on the GPU, for tiles of lines on the CPU.
+// Room for the pieces of the lines of a colour on the GPU, for tiles of lines on the CPU.
 static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     const int n = h->line[0][h->along]->n;
-    int64_t bytes = 0, most = 1;
+    int64_t joints = 0, most = 1;
     for (int l = 0; l < h->levels; l++) {
         const pgi_level *const level = &s->level[l];
         const int64_t plane = level->points / level->n[2],
@@ -17374,22 +17127,22 @@ static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena
 #if PGI_GPU
         pgi_elimination *e = &s->level[l].lines;
         if (s->cuda)
-            pgi_cut_lines(s, e, lines, PGI_LOG_PAIRS + 1,
+            pgi_cut_lines(s, e, n, lines, PGI_LOG_PAIRS + 1,
                           [](const pgi_elimination &d) { return pgi_transpose_bytes(d) + pgi_shared_bytes(d); });
-        if (s->cuda && pgi_marks_of(*e, lines) > bytes) bytes = pgi_marks_of(*e, lines);
+        if (s->cuda && e->pieces > 1 && lines * e->pieces > joints) joints = lines * e->pieces;
 #endif
         if (lines > most) most = lines;
     }
     pgi_direct *d = &s->direct;
     if (!s->cuda) {
-        d->slot_bytes = (size_t)n * PGI_TILE * sizeof(double) + (size_t)(n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double);
-        d->slot_bytes = (d->slot_bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+        d->slot_bytes = (pgi_line_tile<PGI_TILE>::bytes(n) + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
         for (d->slots = 1; d->slots < PGI_SLOTS && d->slots * PGI_TILE * 8 < most;) d->slots++;
-        bytes = (int64_t)(d->slots * d->slot_bytes);
+        d->buffer = (char *)pgi_take_block(arena, d->slots * d->slot_bytes);
+        return;
     }
-    char *const block = (char *)pgi_take_block(arena, (size_t)bytes);
-    d->buffer = block;
-    for (int l = 0; l < h->levels; l++) s->level[l].lines.marks = (double *)block;
+    d->joints.own = (double *)pgi_take_block(arena, (size_t)joints * sizeof(pgi_joint));
+    d->joints.ends = (double *)pgi_take_block(arena, (size_t)joints * PGI_JOINT_ENDS * sizeof(double));
+    d->sum = (double *)pgi_take_block(arena, sizeof(double));
 }
 
 // All lines of a colour are solved for, tile by tile; they do not couple, so tiles may run at the same time.
@@ -17409,26 +17162,21 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
         PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
         for (int slot = 0; slot < d.slots; slot++)
             for (int64_t tile = slot; tile < tiles; tile += d.slots) {
-                double *const x = (double *)(d.buffer + (size_t)slot * d.slot_bytes);
-                const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
-                int place[PGI_TILE][4], inside[PGI_TILE], resonant;
+                int place[PGI_TILE][4], inside[PGI_TILE];
                 for (int q = 0; q < PGI_TILE; q++) inside[q] = pgi_zebra_place(z, tile * PGI_TILE + q, place[q]);
+                const pgi_line_tile<PGI_TILE> t(e, alpha, place, 0, n, d.buffer + (size_t)slot * d.slot_bytes);
                 for (int k = 0; k < n; k++)
                     for (int q = 0; q < PGI_TILE; q++) {
                         place[q][e.line] = k;
-                        if (inside[q])
-                            x[k * PGI_TILE + q] = (double)pgi_residual_point(b, rhs, f, mean, u, gu.sj, gu.sk,
-                                                                             place[q][0], place[q][1], place[q][2]);
+                        t.x[k][q] = !inside[q] ? 0
+                                               : (double)pgi_residual_point(b, rhs, f, mean, u, gu.sj, gu.sk,
+                                                                            place[q][0], place[q][1], place[q][2]);
                     }
-                for (int q = 0; q < PGI_TILE; q++)
-                    if (inside[q]) {
-                        place[q][e.line] = 0;
-                        pgi_cpu_line(e, pgi_column_shift(e, alpha, place[q]), alpha, x + q, c, &resonant);
-                    }
+                pgi_cpu_lines(t);
                 for (int k = 0; k < n; k++)
                     for (int q = 0; q < PGI_TILE; q++) {
                         place[q][e.line] = k;
-                        if (inside[q]) u[pgi_offset(place[q], gu)] += (T)(omega * x[k * PGI_TILE + q]);
+                        if (inside[q]) u[pgi_offset(place[q], gu)] += (T)(omega * t.x[k][q]);
                     }
             }
     });
@@ -17642,85 +17390,76 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
 }
 
 // The lines of a colour, whatever they are beside: those along x, which come and go by neighbouring rows and are turned
-// in shared memory between, and the few at the seams of periodic axes.
-template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
+// in shared memory between, the few at the seams of periodic axes, and pieces of long ones. Of these, residuals wait in
+// `spare`, as u changes; pieces.joint NULL: they are only put there, for the mean of a singular line to be taken.
+template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_relax_any_lines_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
-                               const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
-                               const __grid_constant__ pgi_zebra z)
+                               const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_grid spare,
+                               const __grid_constant__ pgi_rhs rhs, double omega, const __grid_constant__ pgi_zebra z,
+                               const __grid_constant__ pgi_pieces pieces)
 {
     PGI_DYNAMIC_SHARED(double, transposed);
     double *const exchange = transposed + pgi_transpose_bytes(d) / sizeof(double);
-    const int64_t line = (int64_t)blockIdx.x << d.log_wide, step = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk;
-    const pgi_held part = pgi_part_within(d, 0, d.rows.n), own = d.line == 0 ? pgi_comb_of(d) : part;
-    const int pitch = pgi_transpose_pitch(d.rows.n);
+    const int all = PIECES ? d.pieces : 1, piece = (int)(blockIdx.x % (unsigned)all);
+    const int first = PIECES ? pgi_piece_begin(0, d.rows.n, piece, all) : 0,
+              n = PIECES ? pgi_piece_begin(0, d.rows.n, piece + 1, all) - first : d.rows.n;
+    const int64_t line = (int64_t)(blockIdx.x / (unsigned)all) << d.log_wide, step = pgi_pitch(gu, d.line);
+    const pgi_held part = pgi_part_within(d, first, n), own = d.line == 0 ? pgi_comb_of(d, first, n) : part;
+    const int pitch = pgi_transpose_pitch(d.longest);
     int at[4], from[4];
     const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const int inside = pgi_zebra_place(z, line + part.line, at), there = pgi_zebra_place(z, line + own.line, from);
     pgi_await();
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu), *const to = u + pgi_offset(from, gu);
-    double *const mine = transposed + own.line * pitch, r[PGI_KEPT];
+    T *const kept = PIECES ? pgi_data<T>(spare) + pgi_offset(from, spare) : NULL;
+    const int64_t kept_step = PIECES ? pgi_pitch(spare, d.line) : 0;
+    const int known = PIECES && (pieces.ends || (pieces.joint && d.singular));
+    double *const mine = transposed + own.line * pitch - first, r[PGI_KEPT];
     const int begin = own.first + own.begin * own.step, end = own.first + own.end * own.step;
-    for (int k = begin; k < end && there; k += own.step)
-        mine[k] = (double)pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : from[0],
-                                             d.line == 1 ? k : from[1], d.line == 2 ? k : from[2]);
+    for (int k = begin; k < end && there; k += own.step) {
+        const T x = known ? kept[k * kept_step]
+                          : pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : from[0],
+                                               d.line == 1 ? k : from[1], d.line == 2 ? k : from[2]);
+        if (PIECES && !known) kept[k * kept_step] = x;
+        mine[k] = (double)x;
+    }
+    if (PIECES && !pieces.joint) return;
     __syncthreads();
-    pgi_take(transposed, pitch, part, r);
-    pgi_solve_lines<0>(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, d.singular, exchange, r);
-    pgi_put(transposed, pitch, part, r);
+    pgi_take(transposed - first, pitch, part, r);
+    const double mu = pgi_column_shift(d, b.state->alpha, at);
+    if constexpr (PIECES) {
+        pgi_solve_piece(d, pieces, part, rows, mu, inside, 0, (line + part.line) * all + piece, exchange, r);
+        if (!pieces.ends) return;
+    } else
+        pgi_solve_lines<0>(d, part, rows, mu, inside, d.singular, exchange, r);
+    pgi_put(transposed - first, pitch, part, r);
     __syncthreads();
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
 }
 
-namespace
+// Long lines of a colour, in pieces.
+template <class T> static void pgi_relax_pieces(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_rhs &rhs,
+                                                double omega, const pgi_zebra &z)
 {
-// Residuals along a line. Their code is long: of a block some are worked out together, for their loads to be under way
-// at the same time, and wait in memory for the others.
-template <class T> struct pgi_line_residuals {
-    enum { TOGETHER = 4 };
-    const pgi_box<T> &b;
-    const pgi_rhs &rhs;
-    const T *f, *u;
-    T mean;
-    int64_t sj, sk;
-    int line, i, j, k;    // the axis, and the line's first point
-    __device__ T operator()(int at) const
-    {
-        return pgi_residual_point(b, rhs, f, mean, u, sj, sk, line == 0 ? at : i, line == 1 ? at : j,
-                                  line == 2 ? at : k);
+    const pgi_elimination &d = l->lines;
+    const pgi_grid spare = pgi_other_grid(l, u);
+    const int64_t blocks = ((z.lines + (1 << d.log_wide) - 1) >> d.log_wide) * d.pieces;
+    pgi_joints j = s->direct.joints;
+    j.share = z.lines, j.ranks = 1, j.pieces = d.pieces;
+    pgi_pieces pieces = {0, d.rows.n, s->direct.sum, NULL, NULL};
+    for (int pass = d.singular ? 0 : 1; pass < 3; pass++) {
+        if (pass > 0) pieces.joint = (pgi_joint *)j.own;
+        if (pass > 1) pieces.ends = j.ends;
+        PGI_LAUNCH_EARLY(s, blocks, dim3(1u << (d.log_parts + d.log_wide)),
+                         pgi_transpose_bytes(d) + pgi_shared_bytes(d), (pgi_relax_any_lines_kernel<T, 1>), d,
+                         pgi_box_of(l, T()), u, spare, rhs, omega, z, pieces);
+        if (pass == 0)
+            PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_sum_kernel<T>, d, spare, pgi_pitch(spare, d.line), 0,
+                       d.rows.n, s->direct.sum);
+        if (pass == 1)
+            PGI_LAUNCH(s, (z.lines + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_join_pieces_kernel, j);
     }
-    __device__ void block(int begin, int last, T value[PGI_LINE_BLOCK]) const
-    {
-        PGI_ROLLED
-        for (int first = 0; first < PGI_LINE_BLOCK; first += TOGETHER) {
-            PGI_UNROLLED
-            for (int q = first; q < first + TOGETHER; q++) value[q] = begin + q <= last ? (*this)(begin + q) : (T)0;
-        }
-    }
-};
-}    // namespace
-
-// Lines with long parts: the other grid of the level holds them under elimination, as u is needed to the end.
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid spare,
-                                pgi_rhs rhs, double omega, pgi_zebra z)
-{
-    __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
-    const int64_t line = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
-    int at[4];
-    const int inside = pgi_zebra_place(z, line, at);
-    pgi_await();
-    const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
-    T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(spare) + pgi_offset(at, spare);
-    const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
-    const pgi_column c = pgi_part_column(d, d.rows.n,
-                                         d.line == 0   ? 1
-                                         : d.line == 1 ? spare.sj
-                                                       : spare.sk,
-                                         line, z.lines);
-    const pgi_line_residuals<T> residual = {b, rhs, f, u, mean, gu.sj, gu.sk, d.line, at[0], at[1], at[2]};
-    pgi_solve_long_lines<0>(d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, exchange, residual,
-                            [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
 }
 
 // As pairs of columns side by side and, for neighbours to share them, rows of these.
@@ -17746,12 +17485,12 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
         const int at_seam = z.lo[0] > 0 || z.lo[1] > (z.slow == 2 ? l->part.lo : 0);
         pgi_exchange(s, l, u, 1, sizeof(T));
         if (blocks == 0) return;
-        if (!d.kept) {
-            PGI_LAUNCH_EARLY(s, blocks, threads, 0, pgi_relax_long_lines_kernel<T>, d, b, u, pgi_other_grid(l, u), rhs,
-                             omega, z);
-        } else if (d.line == 0 || at_seam || pairs_bytes > s->shared_limit ||
-                   pgi_tiles_of(d, z).log_pairs < PGI_LOG_PAIRS) {
-            PGI_LAUNCH_EARLY(s, blocks, threads, any_bytes, pgi_relax_any_lines_kernel<T>, d, b, u, rhs, omega, z);
+        if (d.pieces > 1)
+            pgi_relax_pieces<T>(s, l, u, rhs, omega, z);
+        else if (d.line == 0 || at_seam || pairs_bytes > s->shared_limit ||
+                 pgi_tiles_of(d, z).log_pairs < PGI_LOG_PAIRS) {
+            PGI_LAUNCH_EARLY(s, blocks, threads, any_bytes, (pgi_relax_any_lines_kernel<T, 0>), d, b, u, u, rhs, omega,
+                             z, (pgi_pieces{}));
         } else {
             const pgi_zebra_tiles t = pgi_tiles_of(d, z);
             const int rows = 1 << (d.log_wide - t.log_pairs);
@@ -26536,8 +26275,8 @@ struct pgi_costs {
         line_cycles;    // in 1D, beside `rest` and in place of `cycles`: a point; twice if nothing holds the ends
 };
 static const pgi_costs pgi_known_costs[2][2] = {    // CPU, GPU; f64, f32 (and PG_MIXED)
-    {{12000, 24, 16.6, 1.2, 8500, 23.5, 0.234, 2e4, 215, 5.5, 0, 215},
-     {12000, 16, 18, 1.3, 8500, 27, 0.135, 2e4, 142, 5.5, 0, 142}},
+    {{12000, 14, 5, 0.15, 8500, 23.5, 0.234, 2e4, 215, 5.5, 0, 215},
+     {12000, 11, 5, 0.1, 8500, 27, 0.135, 2e4, 142, 5.5, 0, 142}},
     {{5e4, 0.02, 0, 0.006, 6e4, 0.5, 0.01, 3e5, 0.45, 30, 3.6, 0.95},
      {5e4, 0.01, 0.004, 0.002, 6e4, 0.5, 0.01, 3e5, 0.16, 40, 3.4, 0.7}}};
 

@@ -417,8 +417,6 @@ int main(void)
                            beta_cell, openness, alpha_cell, air_value and solid_flux
                            PG_NO_KRYLOV: leaves out PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB; among obstacles the
                            default is PG_VCYCLE then, and PG_FMG with wild spacings is not accelerated
-                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f. Its planner takes one thread at
-                           a time: the library locks it, but not against plans of your own, see fftw_make_planner_thread_safe
                            PG_USE_MPI: PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx
                            PG_USE_NCCL: PG_COMM_NCCL; link with -lnccl    PG_NO_PEERS: GPUs do not write into each other's memory
                            PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, PG_PRECOND_DIRECT and -lcufft;

@@ -230,14 +230,13 @@ lane_compilers() {
     races_and_memory
 }
 
-# ---- races: solvers of threads, with FFTW where it is there. OpenMP, which is unknown to the sanitizer, is left out
+# ---- races: solvers of threads. OpenMP, which is unknown to the sanitizer, is left out
 races() {
-    fftw= libs= alone=
-    echo '#include <fftw3.h>' | g++ -x c++ -fsyntax-only - 2>/dev/null && fftw=-DPG_USE_FFTW libs="-lfftw3 -lfftw3f"
+    alone=
     setarch "$(uname -m)" -R true 2>/dev/null && alone="setarch $(uname -m) -R"    # addresses where it expects them
-    g++ -x c++ -std=c++17 -O1 -g1 -fsanitize=thread $fftw -c "$root/poisson_gpu.cu" -o races.o &&
+    g++ -x c++ -std=c++17 -O1 -g1 -fsanitize=thread -c "$root/poisson_gpu.cu" -o races.o &&
         gcc -std=c99 -O1 -g1 -fsanitize=thread -I"$root" -x c "$root/test/test_threads.c" -x none races.o -o races -lcmocka \
-            $libs -lstdc++ -lm -lpthread && PG_TEST_SMALL=1 PG_TEST_FILTER='*_on_cpu' $alone ./races
+            -lstdc++ -lm -lpthread && PG_TEST_SMALL=1 PG_TEST_FILTER='*_on_cpu' $alone ./races
 }
 can_race() { printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\nint main(void) { return 0; }' |
     gcc -fsanitize=thread -x c - -o can_race -lcmocka 2>/dev/null; }
