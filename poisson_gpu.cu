@@ -2260,7 +2260,7 @@ static PGI_HD inline void pgi_decide(pgi_state *st)
 }
 
 // A residual norm has come in: record it and decide.
-static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
+static PGI_HD PGI_APART void pgi_judge(pgi_state *st, double norm)
 {
     st->shifted = st->resumed = 0;
     pgi_record(st, norm);
@@ -17553,12 +17553,12 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS
     pgi_run_phases(body, counts);
 }
 
-template <class BODY, class WHERE> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, WHERE where)
+template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= nx || t.j >= ny || !pgi_any_fluid(where, t.i, t.j, t.k0, t.k1)) return;
+    if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) return;
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
@@ -17609,16 +17609,7 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
-// In the place of bricks: all points
-struct pgi_everywhere {
-    enum { PLANES = PGI_MARCH };
-    int step(int n) const { return n; }
-};
-static PGI_HD int pgi_any_fluid(pgi_everywhere, int, int, int, int) { return 1; }
-// The same in short marches, for what has few points or waits for each
-struct pgi_everywhere_briefly : pgi_everywhere {
-    enum { PLANES = 8 };
-};
+// As if there were fluid in all bricks
 static pgi_bricks pgi_all_bricks()
 {
     const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
@@ -17626,34 +17617,34 @@ static pgi_bricks pgi_all_bricks()
 }
 
 // f(i) for the points of a row: all, or those in bricks with fluid.
-template <class WHERE, class F> static void pgi_along_row(const WHERE &where, int n, int j, int k, const F &f)
+template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, int j, int k, const F &f)
 {
-    const int step = where.step(n);
+    const int step = bricks.step(n);
     for (int begin = 0; begin < n; begin += step) {
-        if (!pgi_any_fluid(where, begin, j, k, k + 1)) continue;
+        if (!pgi_any_fluid(bricks, begin, j, k, k + 1)) continue;
         for (int i = begin, end = begin + step < n ? begin + step : n; i < end; i++) f(i);
     }
 }
 
 // Calls body(i, j, k) for the points of planes k0 to k1: all, or those in bricks with fluid.
-template <class BODY, class WHERE = pgi_everywhere>
-static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body, const WHERE &where = WHERE())
+template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body,
+                                                 const pgi_bricks &bricks = pgi_all_bricks())
 {
 #if PGI_GPU
     if (s->cuda) {
-        const pgi_shape h = pgi_shape_from(s, n, k0, k1, WHERE::PLANES);
-        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_points_kernel<BODY, WHERE>), body, n[0], n[1], h, where);
+        const pgi_shape h = pgi_shape_from(s, n, k0, k1, pgi_bricks::PLANES);
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1], h, bricks);
         return;
     }
 #endif
     // The fluid may all be in a few planes, so that threads take turns.
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
     const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
-    const int64_t turn = where.step(n[0]) < n[0] ? 32 : rows / threads + 1;
+    const int64_t turn = bricks.step(n[0]) < n[0] ? 32 : rows / threads + 1;
     PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
     for (int64_t row = 0; row < rows; row++) {
         const int j = (int)(row % n[1]), k = k0 + (int)(row / n[1]);
-        pgi_along_row(where, n[0], j, k, [&](int i) { body(i, j, k); });
+        pgi_along_row(bricks, n[0], j, k, [&](int i) { body(i, j, k); });
     }
     (void)turn;
 }
@@ -18166,13 +18157,6 @@ static PGI_HD inline pgi_cell_row<T> pgi_cell_row_of(const pgi_cell_operator<T> 
 template <class T> static PGI_HD inline T pgi_cell_diagonal(const pgi_cell_row<T> &r)
 {
     return r.reaction + ((r.c[0] + r.c[1]) + (r.c[2] + r.c[3]) + (r.c[4] + r.c[5]));
-}
-
-// 1 over the diagonal; 0 where the row is empty.
-template <class T> static PGI_HD inline T pgi_cell_inverse(const pgi_cell_row<T> &r)
-{
-    const T d = pgi_cell_diagonal(r);
-    return d > 0 ? 1 / d : (T)0;
 }
 
 // A u at the cell that p points to. What is behind a closed face is not read.
@@ -18990,7 +18974,7 @@ template <class T> struct pgi_eight_cells {
 template <class BODY> static void pgi_for_eighths(pg_solver *s, const int n[3], const BODY &body)
 {
     const int eighths[3] = {(n[0] + PGI_WORD - 1) / PGI_WORD, n[1], n[2]};
-    pgi_for_planes(s, eighths, 0, n[2], body, pgi_everywhere_briefly());
+    pgi_for_points(s, eighths, body);
 }
 
 // The bytes of cells, see pgi_cells.
@@ -20231,7 +20215,10 @@ template <class LEVEL> struct pgi_joining {
     PGI_HD int is_strong(int i, float own, int j, float other, float c) const
     {
         const float share = (float)PGI_STRONG_SHARE * c;
-        if (share >= own && share >= other) return 1;
+        return (share >= own && share >= other) || is_strong_at_an_end(i, j, c);
+    }
+    PGI_HD PGI_APART int is_strong_at_an_end(int i, int j, float c) const
+    {
         const int left_out = pgi_axes_left_out(fine, i, j);
         return left_out && pgi_is_strong(fine, i, j, c, left_out);
     }
@@ -22053,7 +22040,7 @@ template <class T> static void pgi_list_others(pg_solver *s)
     if (!pgi_blocks_of(s, pgi_operator_of<T>(s, &s->level[0]), &blocks)) return;
     for (int lists = 0; lists < 2; lists++) {
         const pgi_find_others find = {blocks, o->parent, o->others, lists};
-        pgi_for_planes(s, blocks.coarse, 0, blocks.coarse[2], find, pgi_everywhere_briefly());
+        pgi_for_points(s, blocks.coarse, find);
         if (!lists) pgi_prefix_sum(s, o->parent, blocks.at(0, 0, blocks.coarse[2]), o->others_number, o->scan, NULL);
     }
 }
@@ -22133,7 +22120,7 @@ template <class T> static void pgi_make_levels(pg_solver *s)
         const pgi_set_number none = {listed, 0};
         const pgi_make_lattice<T> make = {fine, o->lattice, list, listed};
         if (listed) pgi_for_each(s, 1, none);
-        if (listed) pgi_for_planes(s, o->lattice.n, 0, o->lattice.n[2], make_plain, pgi_everywhere_briefly());
+        if (listed) pgi_for_points(s, o->lattice.n, make_plain);
         pgi_for_each(s, pgi_most_nodes(o, 0), make);
         const pgi_store_lattice store = {o->lattice};
         pgi_for_points(s, o->lattice.n, store);
