@@ -883,13 +883,11 @@ enum pgi_meta {
 
 enum pgi_room { PGI_ROOM_NONE, PGI_ROOM_FEW_NODES, PGI_ROOM_FULL };    // for a robust cycle
 struct pgi_obstacles {
-    pgi_cells *cells;    // in the workspace, one for each level
+    pgi_cells *cells;    // in the workspace
     void *operators;     // there too, see pgi_apart
     unsigned char *kind;
-    int by_cells;                              // PG_COARSEN_CELLS; of its coarse levels:
-    unsigned char *mask_of[PGI_MAX_LEVELS];    // what the cells are, see pg_cell_kind, but of the finest level
-    unsigned char *kind_of[PGI_MAX_LEVELS];    // see pgi_cells, that of the finest level too
-    pgi_bricks bricks;                         // of cells of the finest level
+    int by_cells;         // PG_COARSEN_CELLS
+    pgi_bricks bricks;    // of cells of the finest level
     unsigned *quads;
     int *others, *others_number;    // coarse cells that quads which are not plain have to do with
     unsigned *packed;               // the weights of these quads' cells, by cell, see pgi_pack_weights
@@ -924,7 +922,7 @@ struct pgi_obstacles {
     float *matrix;    // of a visit of it and those after it; NULL on the CPU
     int matrix_nodes;
     char *copy[9];    // on the device, of the caller's host arrays: see pgi_check_media; the last one of the mask
-    pgi_cells values_of_cells[PGI_MAX_LEVELS];
+    pgi_cells value_of_cells;
     pgi_grid held;    // in the precision of u: to work in where no iteration is under way
     int *parent;      // the same
     double unit, mean_weight, largest_weight, largest_diagonal;
@@ -14237,6 +14235,18 @@ template <class T> struct pgi_tile_rhs {
 };
 }    // namespace
 
+// Where a transform takes its numbers; those of an inverse one have real and imaginary part changed. No lambda, since
+// nvcc compiles what calls it for the device too.
+template <class V> struct pgi_put_number {
+    V *x;
+    int64_t length;
+    int inverse;
+    PGI_HD void operator()(int transform, int m, const V &v) const
+    {
+        x[transform * length + m] = inverse ? pgi_swapped(v) : v;
+    }
+};
+
 // Of a tile of columns: half of them are real parts, the others imaginary. Transforms back are transforms there of
 // swapped numbers.
 template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, const pgi_complex<T> *roots,
@@ -14253,9 +14263,7 @@ template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, 
         memcpy(&v, &value, sizeof v);
         return v;
     };
-    const auto put = [&](int transform, int m, const number &v) {
-        x[transform * length + m] = inverse ? pgi_swapped(v) : v;
-    };
+    const pgi_put_number<number> put = {x, length, inverse};
     for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, get, put);
     for (int q = 0; q < series.count; q++)
         result = pgi_cpu_fourier(roots, series.length, x + q * length, y + q * length) - q * length;
@@ -17908,14 +17916,14 @@ template <class T> static PGI_HD inline const pgi_cell_operator<T> &pgi_apart(co
     return a;
 #endif
 }
-// Of the levels, of the finest one without stored rows, and of the outer one
-template <class T> static pgi_cell_operator<T> *pgi_place_of_operator(const pg_solver *s, int64_t q)
+// Of the level, of the same without stored rows, and of the outer one
+enum { PGI_OF_LEVEL, PGI_WITHOUT_ROWS, PGI_OF_OUTER, PGI_OPERATORS };
+template <class T> static pgi_cell_operator<T> *pgi_place_of_operator(const pg_solver *s, int which)
 {
     pgi_cell_operator<double> *const wide = (pgi_cell_operator<double> *)s->obstacles.operators;
     if (!wide) return NULL;
-    return (sizeof(T) == sizeof(double) ? (pgi_cell_operator<T> *)wide
-                                        : (pgi_cell_operator<T> *)(wide + s->levels + 2)) +
-           q;
+    const int first = sizeof(T) == sizeof(double) ? 0 : (int)PGI_OPERATORS;
+    return (pgi_cell_operator<T> *)(wide + first) + which;
 }
 
 // Has a problem coefficients beside its mask?
@@ -17927,10 +17935,9 @@ static int pgi_has_fields(const pg_desc *d)
 template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const int64_t q = l >= s->level && l < s->level + s->levels ? l - s->level : 0;    // the outer one is the finest
     pgi_cell_operator<T> a = {pgi_box_of(l, T()),
-                              o->cells + q,
-                              o->kind_of[q],
+                              o->cells,
+                              o->kind,
                               0,
                               1,
                               0,
@@ -17938,9 +17945,9 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
                               l == s->level ? o->stored : NULL,
                               o->unit,
                               0,
-                              pgi_place_of_operator<T>(s, l == &s->outer ? s->levels + 1 : q)};
+                              pgi_place_of_operator<T>(s, l == &s->outer ? PGI_OF_OUTER : PGI_OF_LEVEL)};
     a.is_masked = !pgi_has_fields(&s->work);
-    a.scale = (T)(1 / (o->unit * o->values_of_cells[q].measure));
+    a.scale = (T)(1 / (o->unit * o->value_of_cells.measure));
     for (int d = 0; d < 3; d++) {
         const pgi_axis<T> &axis = a.b.axis[d];
         a.is_uniform = a.is_uniform && !axis.table;
@@ -17960,10 +17967,10 @@ template <class T> struct pgi_set_operator {
 };
 template <class T> static void pgi_set_operators(pg_solver *s)
 {
-    for (int64_t q = 0; q < s->levels + 2; q++) {
-        const pgi_level *const l = q < s->levels ? &s->level[q] : q == s->levels ? &s->level[0] : &s->outer;
-        pgi_set_operator<T> set = {pgi_operator_of<T>(s, l), pgi_place_of_operator<T>(s, q)};
-        if (q == s->levels) set.value.stored = NULL;
+    for (int which = 0; which < PGI_OPERATORS; which++) {
+        const pgi_level *const l = which == PGI_OF_OUTER ? &s->outer : &s->level[0];
+        pgi_set_operator<T> set = {pgi_operator_of<T>(s, l), pgi_place_of_operator<T>(s, which)};
+        if (which == PGI_WITHOUT_ROWS) set.value.stored = NULL;
         set.value.apart = set.to;
         pgi_for_each(s, 1, set);
     }
@@ -18686,169 +18693,6 @@ template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, 
         PGI_RECURRENCES_MADE(PGI_CASE_)
 #undef PGI_CASE_
     }
-}
-
-// ---- PG_COARSEN_CELLS: coarse levels that are masks again ----
-
-// The rules of A. McAdams, E. Sifakis, J. Teran (2010): a coarse cell is air if any cell in it is, else fluid if any
-// is, else solid, and the operator is drawn anew on it. Prolongation is linear, with solid cells left out and the
-// weights of the others as much larger; restriction is its adjoint.
-
-// The cells of an axis that lie in coarse cell J: from the first one up to the end. One that two share is in both.
-template <class T> static PGI_HD inline void pgi_cells_along(const pgi_transfer<T> &t, int J, int *first, int *end)
-{
-    const int64_t mf = t.mf, mc = t.mc;
-    *first = t.kind == PGI_SAME ? J : t.kind == PGI_MERGED ? 0 : (int)(J * mf / mc);
-    *end = t.kind == PGI_SAME ? J + 1 : t.kind == PGI_MERGED ? t.nf : (int)(((J + 1) * mf + mc - 1) / mc);
-}
-
-template <class T> struct pgi_coarsen_mask {
-    pgi_transfers<T> t;
-    int n[2];    // of the coarse cells
-    const unsigned char *from;
-    int64_t stride[2];
-    unsigned char *to;
-    PGI_HD void operator()(int I, int J, int K) const
-    {
-        const int at[3] = {I, J, K};
-        int first[3], end[3], kind = PG_SOLID;
-        for (int a = 0; a < 3; a++) pgi_cells_along(t.axis[a], at[a], &first[a], &end[a]);
-        for (int k = first[2]; k < end[2]; k++)
-            for (int j = first[1]; j < end[1]; j++)
-                for (int i = first[0]; i < end[0]; i++) {
-                    const int own = from[i + j * stride[0] + k * stride[1]];
-                    if (own != PG_SOLID && kind != PG_AIR) kind = own == PG_FLUID ? PG_FLUID : PG_AIR;
-                }
-        to[I + n[0] * (J + (int64_t)n[1] * K)] = (unsigned char)kind;
-    }
-};
-
-// Prolongation at a cell: f(weight, coarse cell's place) for all that are not solid. Returns what the weights are
-// multiplied with. They add up to 1, but near a value on the box, which is 0 in a correction.
-template <class T> struct pgi_cell_prolongation {
-    pgi_transfers<T> t;
-    int coarse[3];
-    const unsigned char *mask;    // of the coarse cells
-    const unsigned char *kind;    // of the cells
-    int n[2];
-    PGI_HD int is_live(int i, int j, int k) const { return kind[i + n[0] * (j + (int64_t)n[1] * k)] & PGI_LIVE; }
-    template <class F> PGI_HD T over(int i, int j, int k, const F &f) const
-    {
-        const pgi_pair<T> x = pgi_prolongation(t.axis[0], i), y = pgi_prolongation(t.axis[1], j),
-                          z = pgi_prolongation(t.axis[2], k);
-        T solid = 0;
-        for (int q = 0; q < 8; q++) {
-            const T w = (q & 1 ? x.w1 : x.w0) * (q & 2 ? y.w1 : y.w0) * (q & 4 ? z.w1 : z.w0);
-            const int I = q & 1 ? x.j1 : x.j0, J = q & 2 ? y.j1 : y.j0, K = q & 4 ? z.j1 : z.j0;
-            if (w == 0) continue;
-            if (mask[I + coarse[0] * (J + (int64_t)coarse[1] * K)] == PG_SOLID)
-                solid += w;
-            else
-                f(w, I, J, K);
-        }
-        return solid < 1 ? 1 / (1 - solid) : (T)0;
-    }
-};
-template <class T> static pgi_cell_prolongation<T> pgi_prolongation_of(const pg_solver *s, const pgi_level *fine)
-{
-    const int64_t q = fine - s->level;
-    const int *const n = fine[1].n;
-    const pgi_cell_prolongation<T> p = {pgi_transfers_of(fine, T()),
-                                        {n[0], n[1], n[2]},
-                                        s->obstacles.mask_of[q + 1],
-                                        s->obstacles.kind_of[q],
-                                        {fine->n[0], fine->n[1]}};
-    return p;
-}
-
-template <class T> struct pgi_prolong_cells {
-    pgi_cell_prolongation<T> by;
-    pgi_grid u, e;
-    int add;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        T *const to = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        T sum = 0;
-        if (by.is_live(i, j, k)) {
-            const T *const from = pgi_data<T>(e);
-            const auto add_up = [&](T w, int I, int J, int K) { sum += w * from[I + J * e.sj + K * e.sk]; };
-            const T factor = by.over(i, j, k, add_up);
-            sum *= factor;
-        }
-        *to = add ? *to + sum : sum;
-    }
-};
-// Before a residual is restricted
-template <class T> struct pgi_weigh_cells {
-    pgi_cell_prolongation<T> by;
-    pgi_grid r;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        if (!by.is_live(i, j, k)) return;
-        pgi_data<T>(r)[i + j * r.sj + k * r.sk] *= by.over(i, j, k, [](T, int, int, int) {});
-    }
-};
-template <class T> struct pgi_restrict_cells {
-    pgi_transfers<T> t;
-    pgi_box<T> fine, coarse;
-    const unsigned char *kind;    // of the coarse cells
-    pgi_grid r, f;
-    int average;
-    PGI_HD void operator()(int I, int J, int K) const
-    {
-        const int n[3] = {fine.axis[0].n, fine.axis[1].n, fine.axis[2].n};
-        T *const to = pgi_data<T>(f) + I + J * f.sj + K * f.sk;
-        *to = 0;
-        if (!(kind[pgi_cell_at(coarse, I, J, K)] & PGI_LIVE)) return;
-        pgi_window<T> x, y, z;
-        pgi_restriction(t.axis[0], fine.axis[0], coarse.axis[0], I, average, &x);
-        pgi_restriction(t.axis[1], fine.axis[1], coarse.axis[1], J, average, &y);
-        pgi_restriction(t.axis[2], fine.axis[2], coarse.axis[2], K, average, &z);
-        *to = pgi_restrict_point<T>(r, n, x, y, z);
-    }
-};
-
-template <class T>
-static void pgi_cell_restrict(pg_solver *s, const pgi_level *l, pgi_grid r, const pgi_level *c, pgi_grid f, int average)
-{
-    const pgi_restrict_cells<T> body = {pgi_transfers_of(l, T()),
-                                        pgi_box_of(l, T()),
-                                        pgi_box_of(c, T()),
-                                        s->obstacles.kind_of[c - s->level],
-                                        r,
-                                        f,
-                                        average};
-    pgi_for_points(s, c->n, body);
-}
-template <class T> static void pgi_cell_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                          const pgi_level *c, int with_norm)
-{
-    const pgi_grid r = pgi_other_grid(l, u);
-    s->ops->residual(s, l, u, rhs, r);
-    if (with_norm) s->ops->reduce(s, l, PGI_FIELD, PGI_SELF, r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
-    const pgi_weigh_cells<T> weigh = {pgi_prolongation_of<T>(s, l), r};
-    pgi_for_points(s, l->n, weigh);
-    s->ops->restrict_full(s, l, r, c, c->f, 0);
-}
-template <class T> static void pgi_cell_interpolate(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_level *,
-                                                    pgi_grid v, int, int add)
-{
-    const pgi_prolong_cells<T> body = {pgi_prolongation_of<T>(s, l), u, v, add};
-    pgi_for_points(s, l->n, body);
-}
-template <class T>
-static void pgi_cell_prolong_add(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_level *c, pgi_grid e)
-{
-    pgi_cell_interpolate<T>(s, l, u, c, e, 0, 1);
-}
-
-// A few cells: as many sweeps leave next to nothing. There and back, so that the cycle stays symmetric.
-template <class T>
-static void pgi_cell_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int from_zero)
-{
-    enum { SWEEPS = 16 };
-    if (from_zero) s->ops->fill_zero(s, l, u);
-    for (int q = 0; q < SWEEPS; q++) s->ops->red_black(s, l, u, rhs, pgi_evenly(1), q >= SWEEPS / 2);
 }
 
 // ---- the caller's mask and coefficients ----
@@ -20199,7 +20043,8 @@ static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[
 // and its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
 // different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of
 // them that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A
-// list that would be too long (again) joins what weak links keep apart too.
+// list that would be too long (again) joins what weak links keep apart too; so does PG_COARSEN_CELLS at once, with room
+// for one node a cell.
 template <class LEVEL> struct pgi_joining {
     LEVEL fine;
     pgi_list to;
@@ -21975,7 +21820,10 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
                                                  int *aggregate, pgi_factors *factors, const pgi_list &to)
 {
     const int64_t slots = to.colours * to.cells;
-    for (int again = 0; again < 2; again++) {
+    const int by_cells = s->obstacles.by_cells;
+    const pgi_set_number full = {to.meta + PGI_IS_FULL, 1};
+    if (by_cells) pgi_for_each(s, 1, full);
+    for (int again = by_cells; again < 2; again++) {
         const pgi_joining<LEVEL> joining = {fine, to, root, aggregate, again};
         if (again) {
             pgi_for_each(s, most, pgi_join_begin<LEVEL>{joining});
@@ -22100,7 +21948,7 @@ template <class T> static void pgi_make_levels(pg_solver *s)
     if (o->stored) {
         pgi_store_rows<T> store = {fine, o->stored};
         store.exact.a.stored = NULL;
-        store.exact.a.apart = pgi_place_of_operator<T>(s, s->levels);
+        store.exact.a.apart = pgi_place_of_operator<T>(s, PGI_WITHOUT_ROWS);
         pgi_for_points(s, s->level[0].n, store);
     }
     const pgi_set_plain<T> plain = {fine, o->cells, o->overflow};
@@ -22416,7 +22264,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     if (!by_mask && !pgi_restricts_by_rows(s, job.fine.a)) return 0;
     a.fine = job.fine, a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
     a.stored = o->stored, a.weights = o->transfers;
-    a.scale = by_mask ? job.weight * o->values_of_cells[0].measure : job.weight / o->unit, a.scaled = job.scaled;
+    a.scale = by_mask ? job.weight * o->value_of_cells.measure : job.weight / o->unit, a.scaled = job.scaled;
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
     for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
     const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
@@ -22681,7 +22529,7 @@ template <class T> static void pgi_read_media(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const pgi_check_media check = pgi_media_of(s);
-    pgi_set_cells set = {o->cells, o->values_of_cells[0], o->bad, o->checked == 1 ? -1 : 0};
+    pgi_set_cells set = {o->cells, o->value_of_cells, o->bad, o->checked == 1 ? -1 : 0};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
     pgi_for_each(s, 1, set);
@@ -22706,30 +22554,6 @@ template <class T> static void pgi_read_media(pg_solver *s)
         if (o->quads) pgi_for_points(s, quads, pack);
     }
     pgi_find_pockets<T>(s, l);
-}
-
-// The coarse masks of PG_COARSEN_CELLS, and what follows from them.
-template <class T> static void pgi_coarsen_cells(pg_solver *s)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    const unsigned char *const mask = (const unsigned char *)o->copy[8];
-    for (int q = 1; q < s->levels; q++) {
-        const pgi_level *const fine = &s->level[q - 1], *const l = &s->level[q];
-        const int64_t above = fine->n[0];
-        const pgi_coarsen_mask<T> coarsen = {pgi_transfers_of(fine, T()),
-                                             {l->n[0], l->n[1]},
-                                             q > 1 ? o->mask_of[q - 1] : mask,
-                                             {above, above * fine->n[1]},
-                                             o->mask_of[q]};
-        pgi_for_points(s, l->n, coarsen);
-        const pgi_set_cells set = {o->cells + q, o->values_of_cells[q], NULL, 0};
-        pgi_for_each(s, 1, set);
-        const pgi_classify<T> classify = {
-            pgi_operator_of<T>(s, l), o->mask_of[q], {l->n[0], (int64_t)l->n[0] * l->n[1]}, o->kind_of[q]};
-        pgi_for_eighths(s, l->n, classify);
-        const pgi_mark_plain<T> mark = {classify.a, o->kind_of[q]};
-        pgi_for_eighths(s, l->n, mark);
-    }
 }
 
 static void pgi_clear_grid(pg_solver *s, pgi_grid g, int single)
@@ -22852,7 +22676,7 @@ template <class T> static void pgi_measure(pg_solver *s)
     const int *const n = s->level[0].n;
     pgi_measure_parts<T> body = {pgi_finest_of<T>(s), s->obstacles.bad + 5};
     body.fine.a.stored = NULL;    // not made yet
-    body.fine.a.apart = pgi_place_of_operator<T>(s, s->levels);
+    body.fine.a.apart = pgi_place_of_operator<T>(s, PGI_WITHOUT_ROWS);
     const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
     const pgi_clear_words clear = {(unsigned *)body.number, 2 * PGI_MEASURES};
     pgi_for_each(s, clear.size, clear);
@@ -22863,8 +22687,8 @@ static void pgi_name_cycle(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     if (s->accelerated)
-        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s%s",
-                 o->robust ? ", robust" : "", o->labyrinth ? ", labyrinth" : "");
+        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s%s%s",
+                 o->by_cells ? ", coarse cells" : "", o->robust ? ", robust" : "", o->labyrinth ? ", labyrinth" : "");
 }
 
 // A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
@@ -22907,11 +22731,8 @@ static void pgi_choose_levels(pg_solver *s)
 static void pgi_refresh(pg_solver *s, int media)
 {
     const int single = pgi_cycles_in_f32(s->desc.flags);
-    pgi_in_precision(single, [&](auto t) {
-        if (media) pgi_read_media<decltype(t)>(s);
-        if (media && s->obstacles.by_cells) pgi_coarsen_cells<decltype(t)>(s);
-    });
-    if (s->multigrid && !s->obstacles.by_cells) {
+    if (media) pgi_in_precision(single, [&](auto t) { pgi_read_media<decltype(t)>(s); });
+    if (s->multigrid) {
         const int waits = !s->obstacles.begun || !s->cuda || s->desc.memory == PG_MEM_HOST;
         if (media && waits && s->obstacles.chooses) pgi_choose_levels(s);
         pgi_in_precision(single, [&](auto t) {
@@ -22953,7 +22774,7 @@ static void pgi_restore_pockets(pg_solver *s)
 {
     pgi_in_precision(pgi_cycles_in_f32(s->desc.flags),
                      [&](auto t) { pgi_find_pockets<decltype(t)>(s, &s->level[0]); });
-    if (s->multigrid && !s->obstacles.by_cells) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
+    if (s->multigrid) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
     pgi_clear_vectors(s);    // labels were made in one of them
 }
 static void pgi_sum_over_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
@@ -23180,7 +23001,7 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     const int origin[3] = {0, 0, 0};
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, origin, text));
-    if (s->cuda && s->multigrid && !o->by_cells) pgi_choose_small(s);
+    if (s->cuda && s->multigrid) pgi_choose_small(s);
     s->obstacles.begun = 1;
     return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
 }
@@ -23244,7 +23065,7 @@ static void pgi_layout_coarse(pg_solver *s, pgi_arena *arena)
         o->levels++;
     } while (longest > 1 && o->levels < PGI_COARSE_LEVELS);
     for (int q = 0; q < o->levels; q++) {
-        const int most = q == 0 ? 2 : PGI_LIST_NODES;
+        const int most = o->by_cells ? 1 : q == 0 ? 2 : PGI_LIST_NODES;
         int seams = 0;
         int64_t kept = 0;
         for (int a = 0; a < 3; a++) {
@@ -23255,7 +23076,7 @@ static void pgi_layout_coarse(pg_solver *s, pgi_arena *arena)
         }
         kept += kept / 16;    // of parts of the box with an odd number more are left
         if (o->robust) kept = s->level[0].points <= PGI_ROOMY_CELLS ? above - above / 4 : above - 3 * above / 8;
-        if (few_nodes) kept = 0;
+        if (few_nodes || o->by_cells) kept = 0;
         pgi_list *const list = &o->list[q];
         pgi_lattice *const lattice = &o->lattice;
         const int64_t cells = (int64_t)n[0] * n[1] * n[2];
@@ -23315,7 +23136,7 @@ static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
 // For kernels that sweep a masked level
 static int pgi_has_quads(const pg_solver *s)
 {
-    return s->cuda && s->multigrid && !s->obstacles.by_cells && s->level[0].n[1] > 1 && !pgi_has_fields(&s->work);
+    return s->cuda && s->multigrid && s->level[0].n[1] > 1 && !pgi_has_fields(&s->work);
 }
 static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
 {
@@ -23337,7 +23158,7 @@ static void pgi_layout_others(pg_solver *s, pgi_arena *arena)
     }
 }
 
-// What is known of the cells of a level.
+// What is known of the cells.
 static void pgi_layout_cells(const pg_solver *s, pgi_line *const line[3], const unsigned char *kind, pgi_cells *to)
 {
     memset(to, 0, sizeof *to);
@@ -23389,7 +23210,7 @@ static int64_t pgi_layout_choices(pg_solver *s, pgi_arena *arena)
 static void pgi_layout_stored(pg_solver *s, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
-    const int stores = s->multigrid && !o->by_cells && (!o->even || pgi_has_fields(&s->work));
+    const int stores = s->multigrid && (!o->even || pgi_has_fields(&s->work));
     const size_t bytes = (size_t)s->level[0].points * sizeof(pgi_stored_row);
     o->stored = stores && (s->krylov || s->mixed) ? (pgi_stored_row *)pgi_take_block(arena, bytes) : NULL;
 }
@@ -23415,13 +23236,8 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->parent = (int *)o->held.base;
     o->root = s->multigrid ? (int *)s->level[0].t.base : NULL;
     o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
-    o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells) * (size_t)s->levels);
-    o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * (size_t)(s->levels + 2));
-    o->kind_of[0] = o->kind;
-    for (int q = 1; q < s->levels; q++) {
-        o->mask_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
-        o->kind_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
-    }
+    o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells));
+    o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * PGI_OPERATORS);
     pgi_layout_bricks(s, arena);
     pgi_layout_quads(s, arena);
     o->bad = (int64_t *)pgi_take_block(arena, (5 + PGI_MEASURES) * sizeof(int64_t));
@@ -23447,8 +23263,8 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
         o->largest_weight *= most;
         o->mean_weight *= pgi_line_volume(line) / line->n;
     }
-    for (int q = 0; q < s->levels; q++) pgi_layout_cells(s, h->line[q], o->kind_of[q], &o->values_of_cells[q]);
-    const int64_t longest = s->multigrid && !o->by_cells ? pgi_layout_choices(s, arena) : points;
+    pgi_layout_cells(s, h->line[0], o->kind, &o->value_of_cells);
+    const int64_t longest = s->multigrid ? pgi_layout_choices(s, arena) : points;
     o->scan = (int *)pgi_take_block(arena, (size_t)pgi_scan_size(longest) * sizeof(int));
 }
 
@@ -23463,12 +23279,6 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
     o.reduce = pgi_cell_reduce<T>;
     o.magnitude = pgi_cell_magnitude<T>;
     o.recur = pgi_cell_recur<T>;
-    o.restrict_full = pgi_cell_restrict<T>;
-    o.restrict_residual = pgi_cell_restrict_residual<T>;
-    o.restrict_faces = [](pg_solver *, const pgi_level *, const pgi_level *) {};    // f has their data
-    o.prolong_add = pgi_cell_prolong_add<T>;
-    o.interpolate = pgi_cell_interpolate<T>;
-    o.solve_coarsest = pgi_cell_solve_coarsest<T>;
     o.relax = pgi_relax_in_place;    // in place, one sweep after the other, whatever the back end
     o.relax_turns = pgi_never_turns;
     o.jacobi_sweeps = pgi_jacobi_one_by_one;
@@ -24191,7 +24001,7 @@ static pgi_grid pgi_ascend(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int vis
 static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from_zero, int visits)
 {
     const pgi_level *level = &s->level[l];
-    if (s->masked && !s->obstacles.by_cells) {
+    if (s->masked) {
         pgi_cycle_among_cells(s, u, rhs, from_zero);
         return u;
     }
@@ -25527,7 +25337,7 @@ static int pgi_is_closed(const pg_desc *d)
 // PG_FMG is PG_CG around a symmetric cycle then.
 static int pgi_means_cg(unsigned flags)
 {
-    return !(flags & (PG_COARSEN_CELLS | (pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST))));
+    return !(flags & pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST));
 }
 
 // Arrays for the faces of all axes of the problem, or of none.
@@ -26827,8 +26637,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pg_desc levels = s->work;
-    if (s->masked) levels.coarsest = 2, levels.flags |= PG_SMOOTH_RBGS;    // down to a few cells, without lines
-    *lines = pgi_hierarchy_create(&levels, s->multigrid && (!s->masked || s->obstacles.by_cells));
+    if (s->masked) levels.flags |= PG_SMOOTH_RBGS;    // without lines
+    *lines = pgi_hierarchy_create(&levels, s->multigrid && !s->masked);
     if (!*lines)
         return pgi_no_memory(text, "not enough host memory for the tables of %d + %d + %d unknowns along the axes",
                              s->desc.n[0], s->desc.n[1], s->desc.n[2]);
