@@ -12968,6 +12968,9 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
 }
 
 // The same with get(i) and put(i, value) of values.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable    // on the host the values come by lambdas
+#endif
 template <class T, class Get, class Put>
 static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
 {
@@ -12978,6 +12981,9 @@ static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get 
     }
     pgi_before<T>(s, m, v, put);
 }
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable    // on the host the values come by lambdas
+#endif
 template <class T, class At, class Put>
 static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &at, const Put &put)
 {
@@ -14235,15 +14241,20 @@ template <class T> struct pgi_tile_rhs {
 };
 }    // namespace
 
-// Where a transform takes its numbers; those of an inverse one have real and imaginary part changed. No lambda, since
-// nvcc compiles what calls it for the device too.
-template <class V> struct pgi_put_number {
+// The numbers of complex transforms; those of an inverse one have real and imaginary part changed. No lambdas, since
+// nvcc compiles what calls them for the device too.
+template <class V> struct pgi_numbers {
     V *x;
     int64_t length;
     int inverse;
     PGI_HD void operator()(int transform, int m, const V &v) const
     {
         x[transform * length + m] = inverse ? pgi_swapped(v) : v;
+    }
+    PGI_HD V operator()(int transform, int m) const
+    {
+        const V v = x[transform * length + m];
+        return inverse ? pgi_swapped(v) : v;
     }
 };
 
@@ -14263,14 +14274,11 @@ template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, 
         memcpy(&v, &value, sizeof v);
         return v;
     };
-    const pgi_put_number<number> put = {x, length, inverse};
+    const pgi_numbers<number> put = {x, length, inverse};
     for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, get, put);
     for (int q = 0; q < series.count; q++)
         result = pgi_cpu_fourier(roots, series.length, x + q * length, y + q * length) - q * length;
-    const auto at = [&](int transform, int m) {
-        const number v = result[transform * length + m];
-        return inverse ? pgi_swapped(v) : v;
-    };
+    const pgi_numbers<number> at = {result, length, inverse};
     const auto store = [&](int i, const number &v) {
         pgi_lanes<T, PGI_TILE> value;
         memcpy(&value, &v, sizeof v);
@@ -20039,6 +20047,13 @@ static PGI_HD inline int pgi_has_ended(const pgi_lattice_level &) { return 0; }
 template <class T> static PGI_HD inline int pgi_has_ended(const pgi_finest<T> &) { return 0; }
 static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[PGI_IS_EXACT]; }
 
+// Seldom needed, so out of line, with the level by value: see PGI_RARE.
+template <class LEVEL> static PGI_HD PGI_APART int pgi_is_strong_at_an_end(LEVEL level, int i, int j, float c)
+{
+    const int left_out = pgi_axes_left_out(level, i, j);
+    return left_out && pgi_is_strong(level, i, j, c, left_out);
+}
+
 // root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once,
 // and its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
 // different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of
@@ -20060,12 +20075,7 @@ template <class LEVEL> struct pgi_joining {
     PGI_HD int is_strong(int i, float own, int j, float other, float c) const
     {
         const float share = (float)PGI_STRONG_SHARE * c;
-        return (share >= own && share >= other) || is_strong_at_an_end(i, j, c);
-    }
-    PGI_HD PGI_APART int is_strong_at_an_end(int i, int j, float c) const
-    {
-        const int left_out = pgi_axes_left_out(fine, i, j);
-        return left_out && pgi_is_strong(fine, i, j, c, left_out);
+        return (share >= own && share >= other) || pgi_is_strong_at_an_end(fine, i, j, c);
     }
 };
 
