@@ -11,7 +11,7 @@ static int stages_kept;
 template <class T>
 static void stages_reorder(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
-    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [](int64_t, int64_t) {});
+    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [] {});
 }
 #endif
 
