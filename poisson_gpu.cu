@@ -21318,7 +21318,7 @@ template <class T> struct pgi_restrict_others {
 #if PGI_GPU
 // ---- the residual of the finest level, restricted to a grid ----
 
-template <class T> struct pgi_restriction_job {
+template <class T> struct pgi_cell_restriction_job {
     pgi_finest<T> fine;
     pgi_quad_grid blocks;
     pgi_bricks bricks;    // of coarse cells
@@ -21344,7 +21344,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
     enum { WARPS = PGI_RESTRICTION_WARPS, BY_ROWS = CELLS == PGI_BY_ROWS };
     typedef pgi_both<T> plane_of_rows[WARPS][2][32];
     typedef T plane_of_shares[WARPS][2][32];
-    const pgi_restriction_job<T> &a;
+    const pgi_cell_restriction_job<T> &a;
     plane_of_rows *rows;        // of three planes
     plane_of_shares *shares;    // of two planes, for the coarse rows below and above
     int lane, warp, I, J, there, aligned;
@@ -21618,7 +21618,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
 
 template <class T, int CELLS>
 static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PGI_BY_ROWS && sizeof(T) == 8 ? 1 : 2)
-    pgi_cell_restriction_kernel(const __grid_constant__ pgi_restriction_job<T> a)
+    pgi_cell_restriction_kernel(const __grid_constant__ pgi_cell_restriction_job<T> a)
 {
     pgi_await();
     typedef pgi_restriction_march<T, CELLS> march_of;
@@ -22268,7 +22268,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
 #if PGI_GPU
     const pgi_obstacles *const o = &s->obstacles;
     int64_t best = INT64_MAX;
-    pgi_restriction_job<T> a;
+    pgi_cell_restriction_job<T> a;
     memset(&a, 0, sizeof a);
     const int by_mask = pgi_blocks_of(s, job.fine.a, &a.blocks);
     if (!by_mask && !pgi_restricts_by_rows(s, job.fine.a)) return 0;
