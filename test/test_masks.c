@@ -1004,8 +1004,10 @@ static void iterations_where_alpha_alone_holds(void **state)
     static hard h;
     static const unsigned flags[] = {0, PG_CG, PG_CG | PG_MIXED};
     const pg_backend backend = backend_or_skip(state);
+    const int count = full_or_small(30, 6);
+    int slow = 0;
     failures = 0;
-    for (uint64_t seed = 1; seed <= (uint64_t)full_or_small(30, 6); seed++) {
+    for (uint64_t seed = 1; seed <= (uint64_t)count; seed++) {
         hard_create(&h, seed, backend);
         h.desc.alpha = seed % 2 ? 1e-7 : 1e-5, h.desc.flags = flags[seed % 3];
         h.desc.face[0].kind = PG_NEUMANN;
