@@ -13227,7 +13227,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_folded(pgi_axis<double> a
         open.n = q ? n - 1 - half : half + 1;
         open.row[0] = first[q], open.row[2] = last[q];
         if (open.n == 0) continue;
-        if (open.n == 1) open.row[0].reaction += last[q].reaction;
+        if (open.n == 1) open.row[0].reaction = last[q].reaction;    // its link upwards is that of the first
         if (!pgi_line_exchanging(open, mu, scope, scale, q ? x + (n - 1) * c.stride : x, q ? down : c)) solved = 0;
     }
     fold(1);
