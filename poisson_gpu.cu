@@ -434,7 +434,7 @@ struct pgi_state : pgi_call {
     int left_at;                        // the iteration that the cycle was left after, or 0
     int goes_on;                        // and the solve is to go on
     int pockets;                        // that are singular
-    int closed;                         // components of the fluid that alpha alone can hold, and these
+    int closed;                         // components of the fluid that are singular where alpha is 0
     int merged, lost;                   // there was no room for all parts of the fluid; for all pockets
     int empty;                          // there is no fluid
     unsigned long long largest_mean;    // bits of the largest one that was removed from a pocket
@@ -670,8 +670,7 @@ enum { PGI_THERE_AND_BACK = 2, PGI_ANY_KIND = PGI_IDENTITY };
 struct pgi_series {
     int kind, sine, n;
     int length, count, inverse;    // complex transforms a pair of columns takes: their length, number and direction
-    const void *twiddle;           // length + 1 complex numbers, rounded to the precision
-                                   // of the grids
+    const void *twiddle;           // length + 1 complex numbers, rounded to the precision of the grids
 };
 
 // Transforms along an axis by a block in shared memory, see pgi_fft_thread.
