@@ -26038,6 +26038,8 @@ static void pgi_record_graphs(pg_solver *s)
         if (graph) cudaGraphDestroy(graph);
     }
     s->recording = s->depth = 0;
+#else
+    (void)s;
 #endif
 }
 #endif
