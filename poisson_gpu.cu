@@ -912,6 +912,7 @@ struct pgi_obstacles {
     int room;         // for what may be chosen: see pgi_room
     int cramped;      // a robust cycle would be better, and has no room
     int begun;        // the solver exists
+    int captured;     // the caller may have a graph of levels as they are laid out: they stay where they are
     int periodic, even;      // bits: axes; all axes have equal spacings
     size_t levels_at;        // where in the workspace lies what depends on the choice
     int too_long;    // a list would have more nodes than ints can number
@@ -926,6 +927,8 @@ struct pgi_obstacles {
     int *parent;      // the same
     double unit, mean_weight, largest_weight, largest_diagonal;
     int stale;    // the coarse levels are those of another alpha
+    // desc.robust that makes them
+    int kind_of_levels() const { return (robust ? PGI_ROBUST_LIST : 0) | (labyrinth ? PGI_ROBUST_VISITS : 0); }
 };
 
 // An axis as derivatives of u see it.
@@ -22701,29 +22704,30 @@ static void pgi_name_cycle(pg_solver *s)
 }
 
 // A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
-// is a labyrinth. At creation, and for new media where the host may wait for them: then graphs are recorded anew.
-static int64_t pgi_read_number(pg_solver *s, const int64_t *from);
+// is a labyrinth. At creation and for new media: then graphs are recorded anew, if it is another kind.
+static void pgi_read_numbers(pg_solver *s, const int64_t *from, int count, int64_t *to);
 static void pgi_layout_levels(pg_solver *s, pgi_arena *arena);
 static void pgi_choose_levels(pg_solver *s)
 {
     pgi_obstacles *const o = &s->obstacles;
     const pg_desc *const d = &s->work;
     const double points = (double)s->level[0].points, coarse = points / (1 << s->desc.dim);
-    double found[PGI_MEASURES];
+    const int kind = o->kind_of_levels(), small = o->small;
+    int64_t found[PGI_MEASURES];
     pgi_in_precision(pgi_cycles_in_f32(d->flags), [&](auto t) { pgi_measure<decltype(t)>(s); });
-    for (int q = 0; q < PGI_MEASURES; q++) found[q] = (double)pgi_read_number(s, o->bad + 5 + q);
+    pgi_read_numbers(s, o->bad + 5, PGI_MEASURES, found);
     const int varies = d->beta_face[0] || d->beta_cell;
-    const double barriers = found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
-                 follow = found[PGI_PARTS_FOLLOW];
+    const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
+                 follow = (double)found[PGI_PARTS_FOLLOW];
     const int messy = varies && s->desc.dim == 3 && points > PGI_MESSY_LEAST &&
-                      follow > PGI_MESSY_PART * found[PGI_COARSE_FLUID] &&
-                      follow > PGI_MESSY_RATIO * found[PGI_COARSE_APART];
+                      follow > PGI_MESSY_PART * (double)found[PGI_COARSE_FLUID] &&
+                      follow > PGI_MESSY_RATIO * (double)found[PGI_COARSE_APART];
     const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !messy;
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
     const int weakly_held = d->alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
     const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->mask || d->openness[0]) && points <= PGI_ROOM_SURE);
     o->labyrinth = !robust && !varies && s->desc.dim > 1 &&
-                   found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * found[PGI_COARSE_FLUID];
+                   (double)found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * (double)found[PGI_COARSE_FLUID];
     o->robust = o->room != PGI_ROOM_NONE && (robust || safe || (o->labyrinth && points <= PGI_ROOM_SURE));
     pgi_arena arena = {s->workspace, NULL, o->levels_at};
     pgi_layout_levels(s, &arena);
@@ -22733,6 +22737,7 @@ static void pgi_choose_levels(pg_solver *s)
         o->robust = 0, arena.used = o->levels_at;
         pgi_layout_levels(s, &arena);
     }
+    if (o->begun && o->kind_of_levels() == kind) o->small = small;    // as pgi_choose_small found, and in graphs
     pgi_name_cycle(s);
 }
 
@@ -22742,8 +22747,7 @@ static void pgi_refresh(pg_solver *s, int media)
     const int single = pgi_cycles_in_f32(s->desc.flags);
     if (media) pgi_in_precision(single, [&](auto t) { pgi_read_media<decltype(t)>(s); });
     if (s->multigrid) {
-        const int waits = !s->obstacles.begun || !s->cuda || s->desc.memory == PG_MEM_HOST;
-        if (media && waits && s->obstacles.chooses) pgi_choose_levels(s);
+        if (media && s->obstacles.chooses && !s->obstacles.captured) pgi_choose_levels(s);
         pgi_in_precision(single, [&](auto t) {
             if (media) pgi_list_others<decltype(t)>(s);
             pgi_make_levels<decltype(t)>(s);
@@ -22797,22 +22801,28 @@ static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int fro
                      [&](auto t) { pgi_masked_cycle<decltype(t)>(s, u, rhs, from_zero); });
 }
 
-// A number that an operation has left on the device.
-static int64_t pgi_read_number(pg_solver *s, const int64_t *from)
+// Numbers that an operation has left on the device.
+static void pgi_read_numbers(pg_solver *s, const int64_t *from, int count, int64_t *to)
 {
-    int64_t value = 0;
+    const size_t bytes = (size_t)count * sizeof *to;
+    memset(to, 0, bytes);
 #if PGI_GPU
     if (s->cuda) {
-        PGI_CUDA(s, cudaMemcpyAsync(&value, from, sizeof value, cudaMemcpyDeviceToHost, (cudaStream_t)s->desc.stream));
+        PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)s->desc.stream));
         if (s->comm)
             pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->desc.stream));
         else
             PGI_CUDA(s, cudaStreamSynchronize((cudaStream_t)s->desc.stream));
-        return value;
+        return;
     }
 #endif
     (void)s;
-    memcpy(&value, from, sizeof value);
+    memcpy(to, from, bytes);
+}
+static int64_t pgi_read_number(pg_solver *s, const int64_t *from)
+{
+    int64_t value;
+    pgi_read_numbers(s, from, 1, &value);
     return value;
 }
 
@@ -26001,6 +26011,7 @@ static void pgi_take_stream(pg_solver *s)
 #if PGI_GPU
     s->stream = (cudaStream_t)s->desc.stream;
     s->recording = pgi_capturing(s);
+    s->obstacles.captured |= s->recording;
     s->depth = 0;
 #endif
     (void)s;
@@ -27619,10 +27630,9 @@ static pg_status pgi_mark_outdated(pg_solver *s, int coefficients, pg_status sta
 // Mask or coefficients are new: what follows from them. Where that is another kind of coarse levels, graphs too.
 static void pgi_renew_media(pg_solver *s)
 {
-    const pgi_obstacles *const o = &s->obstacles;
-    const int robust = o->robust, labyrinth = o->labyrinth;
+    const int kind = s->obstacles.kind_of_levels();
     pgi_refresh(s, 1);
-    if (!s->cuda || (robust == o->robust && labyrinth == o->labyrinth)) return;
+    if (!s->cuda || kind == s->obstacles.kind_of_levels()) return;
 #if PGI_GPU
     const cudaStream_t stream = s->stream;
     pgi_choose_small(s);
@@ -27864,8 +27874,8 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     if (s->accelerated)    // what became PG_CG and its options, once more
         desc->flags = (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
     if (s->masked) {
-        desc->robust = (s->obstacles.robust ? PGI_ROBUST_LIST : 0) | (s->obstacles.labyrinth ? PGI_ROBUST_VISITS : 0);
-        if (!desc->robust) desc->robust = PG_NONE;
+        const int robust = s->obstacles.kind_of_levels();
+        desc->robust = robust ? robust : PG_NONE;
     }
     return PG_OK;
 }

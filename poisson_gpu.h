@@ -274,14 +274,15 @@ int main(void)
               another one, in more of them than a few spots on a side of the box (by beta: than some); but not where
               beta is random from cell to cell and most parts do hang on others, from 40000 cells on in 3D; 2, up to
               120000 cells 3, where without beta_face and beta_cell the fluid's cells have at most 2.5 open links on
-              average in half of the coarse cells; else PG_NONE. pg_set_mask and pg_set_coefficients measure anew, but
-              for device arrays on a GPU, for which nobody waits: there pg_create's choice stays. Where another kind is
-              chosen on a GPU its graphs are recorded anew. pg_query_desc and report.method tell the choice. Iterations to 1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths,
-              layers and porous media, 14 in a spiral, 15 to 17 where half of the cells are solid at random and among
-              touching balls of 1e6 in 1, 30 in a maze, 38 where every cell differs from its neighbours by decades. On
-              larger grids few grow: a maze at 129^3 and at 257^3 takes 50, layers at 257^3 27, decades from cell to
-              cell there 172. Without robust cut cells beside a thin plate do (129^3 and 257^3 32 and 45), half solid at
-              random (41 and 50) and porous media (15 and 22).
+              average in half of the coarse cells; else PG_NONE. pg_set_mask and pg_set_coefficients measure anew: on
+              GPUs they wait for that, and where another kind is chosen graphs are recorded anew. Once a call has been
+              captured by the caller the choice stays as it is. pg_query_desc and report.method tell it. Iterations to
+              1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths, layers and porous
+              media, 14 in a spiral, 15 to 17 where half of the cells are solid at random and among touching balls of
+              1e6 in 1, 30 in a maze, 38 where every cell differs from its neighbours by decades. On larger grids few
+              grow: a maze at 129^3 and at 257^3 takes 50, layers at 257^3 27, decades from cell to cell there 172.
+              Without robust cut cells beside a thin plate do (129^3 and 257^3 32 and 45), half solid at random (41 and
+              50) and porous media (15 and 22).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               a coarse cell has one unknown, as in solvers of smoke and liquids (A. McAdams, E. Sifakis, J. Teran 2010),
               whatever walls cut its fluid into. Masks only, no coefficient fields. As quick as the other levels with open
@@ -742,8 +743,9 @@ PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
 /* Between solves: a new mask, of pg_create's strides and memory kind; its array may be changed once the stream is done with
    it. Host arrays are checked, as by pg_create: if the call refuses, so do solves and pieces until a good mask comes. Device
-   arrays are not looked at, and the call does not wait: a byte that is no pg_cell_kind counts as PG_AIR. The handle must have
-   been created with a mask. */
+   arrays are not checked: a byte that is no pg_cell_kind counts as PG_AIR. With them the call waits only where desc.robust is 0
+   and the cycle is to be chosen anew (see The cycle); not with robust given, nor under capture. The handle must have been created
+   with a mask. */
 PG_API pg_status pg_set_mask(pg_solver *solver, const unsigned char *mask);
 /* Between solves: the coefficients have changed, in their arrays or with new ones. desc NULL: the arrays of before, with new
    values. Otherwise desc's beta_face, beta_cell, openness and alpha_cell, which must be given where pg_create had them, and

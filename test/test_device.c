@@ -23,7 +23,8 @@
     X(gpu_and_cpu_agree_to_round_off)                                                                                 \
     X(two_runs_on_the_device_give_the_same_bits)                                                                      \
     X(device_arrays_are_written_only_in_their_window)                                                                 \
-    X(parts_of_the_fluid_in_device_arrays)
+    X(parts_of_the_fluid_in_device_arrays)                                                                            \
+    X(new_media_in_device_arrays_choose_anew)
 
 #ifndef PG_TEST_CUDA
 
@@ -32,6 +33,7 @@ TESTS(SKIPPED)
 
 #else
 
+#include "scenes.h"
 #include <cuda_runtime.h>
 #include <time.h>
 
@@ -996,6 +998,100 @@ static void parts_of_the_fluid_in_device_arrays(void **state)
     CUDA(cudaFree(device_mask));
     CUDA(cudaFree(device_x));
     CUDA(cudaFree(device_labels));
+}
+
+/* A scene whose mask and beta are in device memory. */
+static pg_desc scene_on_device(scene *s, const char *name, int n)
+{
+    pg_desc d = {.backend = PG_CUDA, .memory = PG_MEM_DEVICE};
+    assert_true(scene_create(s, name, n, 3));
+    s->outer = 'o';
+    scene_describe(s, &d);
+    const size_t cells = scene_cells(s);
+    const struct { const void **array; size_t bytes; } given[2] = {{(const void **)&d.mask, cells},
+                                                                   {&d.beta_cell, cells * sizeof(double)}};
+    for (int q = 0; q < 2; q++)
+        if (*given[q].array) {
+            void *const there = device_bytes(given[q].bytes);
+            CUDA(cudaMemcpy(there, *given[q].array, given[q].bytes, cudaMemcpyHostToDevice));
+            *given[q].array = there;
+        }
+    return d;
+}
+static int robust_of(const pg_solver *solver)
+{
+    pg_desc now;
+    assert_int_equal(pg_query_desc(solver, &now), PG_OK);
+    return now.robust;
+}
+static void take_media(pg_solver *solver, const pg_desc *d)
+{
+    if (d->mask) OK(pg_set_mask(solver, d->mask), solver);
+    if (d->beta_cell) OK(pg_set_coefficients(solver, d), solver);
+}
+
+/* New media in device arrays get the coarse levels that a new handle would have; but the levels stay where they are while
+   a graph of the caller's has them. */
+static void new_media_in_device_arrays_choose_anew(void **state)
+{
+    NEED_DEVICE();
+    static const struct { const char *first, *second; int n; } cases[] = {
+        {"maze", "obstacle", 33}, {"random 50%", "random 50%", 20}, {"random 50%", "obstacle", 33}, {"beta 1e6", "dielectric", 33}};
+    for (size_t q = 0; q < (size_t)full_or_small(sizeof cases / sizeof *cases, 1); q++) {
+        scene s[2];
+        const int n = full_or_small(cases[q].n, 11);
+        const pg_desc desc[2] = {scene_on_device(&s[0], cases[q].first, n), scene_on_device(&s[1], cases[q].second, n)};
+        const pg_stop stop = {.guess = PG_GUESS_ZERO, };
+        problem t = problem_create(&desc[1]);
+        void *const expected = allocate(t.u_bytes);
+        pg_report report, fresh = plain_answer(&t, &stop, expected);
+        pg_solver *const anew = create(&desc[1]);
+        const int wanted = robust_of(anew);
+        pg_destroy(anew);
+        for (int captured = 0; captured < 2; captured++) {
+            cudaStream_t stream;
+            cudaGraph_t graph = NULL;
+            cudaGraphExec_t exec = NULL;
+            CUDA(cudaStreamCreate(&stream));
+            pg_desc d = desc[0];
+            d.stream = (pg_stream)stream;
+            pg_solver *solver = create(&d);
+            const int robust = robust_of(solver);
+            if (captured) {
+                CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+                OK(pg_solve(solver, t.du, t.df, &stop), solver);
+                CUDA(cudaStreamEndCapture(stream, &graph));
+                CUDA(cudaGraphInstantiate(&exec, graph, 0));
+            }
+            take_media(solver, &desc[1]);
+            upload(&t);
+            if (captured)
+                CUDA(cudaGraphLaunch(exec, stream));
+            else
+                OK(pg_solve(solver, t.du, t.df, &stop), solver);
+            CUDA(cudaStreamSynchronize(stream));
+            OK(pg_get_report(solver, &report), solver);
+            download(&t);
+            assert_int_equal(robust_of(solver), captured ? robust : wanted);
+            assert_true(q == 1 || wanted != robust);
+            assert_int_equal(report.outcome, PG_CONVERGED);
+            if (!captured && (report.iterations != fresh.iterations || memcmp(t.result, expected, t.u_bytes)))
+                fail_msg("%s after %s: %s; a new handle: %s", cases[q].second, cases[q].first, report.message, fresh.message);
+            if (captured) {
+                CUDA(cudaGraphExecDestroy(exec));
+                CUDA(cudaGraphDestroy(graph));
+            }
+            pg_destroy(solver);
+            CUDA(cudaStreamDestroy(stream));
+        }
+        problem_destroy(&t);
+        free(expected);
+        for (int e = 0; e < 2; e++) {
+            CUDA(cudaFree((void *)desc[e].mask));
+            CUDA(cudaFree((void *)desc[e].beta_cell));
+            scene_free(&s[e]);
+        }
+    }
 }
 
 #endif
