@@ -150,7 +150,11 @@ enum { pgi_no_cuda = 0 };
 #define PGI_UNROLLED_BY_EIGHT
 #define PGI_LINKS_AT_ONCE 1
 #define PGI_APART inline
+#if defined(__GNUC__) && !defined(__clang__) && !PGI_GPU
+#define PGI_UNROLLED _Pragma("GCC unroll 8")    // clang does so by itself
+#else
 #define PGI_UNROLLED
+#endif
 #define PGI_ASSUME(condition) ((void)0)
 #endif
 #if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
@@ -774,6 +778,14 @@ enum {
 // The same in words of two columns and two rows, (x + 2 y) bytes up, for kernels whose threads own such; what is
 // outside of the box is plain.
 enum { PGI_ALL_PLAIN = 0x80808080u, PGI_ALL_LIVE = 0x40404040u };
+// A row of a level with a node for each cell: conductances to the upper neighbours and what holds the cell, integrated,
+// in units of the largest diagonal, in bf16. The neighbours read the same numbers, so that levels, and preconditioners
+// that smooth by these rows, are symmetric whatever is rounded; they differ from that of A itself by less than a
+// hundredth.
+struct alignas(8) pgi_stored_row {
+    uint16_t c[3], s;
+};
+
 struct pgi_weights {
     float own, slide[3];    // of the cell's aggregate, and of those across its three outer faces
 };
@@ -782,25 +794,11 @@ struct pgi_cells {
     const void *beta_face[3], *beta_cell, *openness[3], *alpha_cell;    // the caller's, or their copies; or NULL
     int wide;                                                           // these are double
     double end[6];                                                      // reaction of a row through the box's faces
-    // Of even operators: the measure of a cell; and in transfers, of a plain cell that is neither first nor last along
-    // y and z: first along x, inside, last.
+    // Of even operators: the measure of a cell; and in transfers by quads, of a plain cell that is neither first nor
+    // last along y and z: first along x, inside, last.
     double measure;
     pgi_weights plain[3];
-    float plain_link[3], plain_shift;    // of a coarse cell all of whose cells are plain, and those above it
-};
-
-// A row of the finest level as a preconditioner has it where the caller's arrays, or spacings that vary, make rows
-// work, and of the grid of coarse cells: conductances to the upper neighbours and what holds the cell, integrated, in
-// units of the largest diagonal, in bf16. The neighbours read the same numbers, so that the preconditioner is symmetric
-// whatever is rounded; it differs from that of A itself by less than a hundredth.
-struct alignas(8) pgi_stored_row {
-    uint16_t c[3], s;
-};
-
-// What the transfers between that level and the next coarser one have of a cell: the shares of the aggregates across
-// its three outer faces, and what is lost to what holds it; the rest is that of its own aggregate. In bf16.
-struct alignas(8) pgi_stored_weights {
-    uint16_t slide[3], held;
+    pgi_stored_row plain_row;    // of a coarse cell all of whose cells are plain, and those above it
 };
 
 // A value on a side of a cell, by cell: of equal ones the first one's thread adds them all.
@@ -839,16 +837,15 @@ static PGI_HD int pgi_any_fluid(const pgi_bricks &b, int i, int j, int k0, int k
     return found != 0;
 }
 
-// A coarse level as a dense grid: conductances between cells and their upper neighbours, and what holds them.
+// A level with a node for each of its cells: the finest one, and the first coarse one where that is no list.
 struct pgi_lattice {
     int n[3], periodic, seams;
-    float *c[3], *s;             // what rows are made of, and the next level
-    pgi_stored_row *rows;        // what cycles read
-    float *u, *f, *r, *e, *g;    // e, g: of a level that is visited three times
-    int *aggregate;              // of the next level
-    pgi_stored_weights *weights;
-    int *root;               // while that is made
-    pgi_factors *factors;    // the same
+    pgi_stored_row *rows;
+    unsigned *weights;           // in transfers to the next level and back, see pgi_pack_weights; all, or those of others
+    int *aggregate;              // of the next level, or NULL: a coarse cell is one
+    int *root;                   // while that is made
+    pgi_factors *factors;        // the same, or NULL: they are worked out where they are needed
+    float *u, *f, *r, *e, *g;    // of a coarse level; e, g: of one that is visited three times
 };
 
 // A coarse level as a list of nodes, in the order of their colours and, in a colour, of their cells. A link is a
@@ -889,7 +886,6 @@ struct pgi_obstacles {
     pgi_bricks bricks;    // of cells of the finest level
     unsigned *quads;
     int *others, *others_number;    // coarse cells that quads which are not plain have to do with
-    unsigned *packed;               // the weights of these quads' cells, by cell, see pgi_pack_weights
     pgi_grid given;                 // the caller's f; that of the levels is made from it
     const pgi_faces *faces;
     pgi_side_value *values;
@@ -902,10 +898,8 @@ struct pgi_obstacles {
     int64_t *weight, *sum;
     int pocket_capacity;
     int *scan;    // partial sums of prefix sums
-    pgi_stored_row *stored;           // or NULL
-    pgi_stored_weights *transfers;    // or NULL: as they come
-    int *node;                 // robust: the aggregate of a cell
-    int *root;
+    pgi_lattice fine;          // the finest level
+    pgi_stored_row *stored;    // its rows where sweeps and residuals take them, or NULL
     int robust, levels;
     int labyrinth;    // several levels are visited three times
     int chooses;      // both follow from mask and coefficients, see pgi_choose_levels
@@ -17904,16 +17898,12 @@ template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
 
 // is_masked: no array of the caller's takes part but the mask. is_even: and all axes are uniform; then even is the
 // coefficient of each axis.
-// stored: rows of a preconditioner's finest level, in units of `unit`; or NULL.
 template <class T> struct pgi_cell_operator {
     pgi_box<T> b;
     const pgi_cells *cells;
     const unsigned char *kind;
     int is_masked, is_uniform, is_even;    // no coefficients; no tables; neither
     T even[3];                             // couplings inside
-    const pgi_stored_row *stored;
-    double unit;
-    T scale;    // of stored rows, where axes are uniform
     const pgi_cell_operator *apart;
 };
 
@@ -17926,8 +17916,8 @@ template <class T> static PGI_HD inline const pgi_cell_operator<T> &pgi_apart(co
     return a;
 #endif
 }
-// Of the level, of the same without stored rows, and of the outer one
-enum { PGI_OF_LEVEL, PGI_WITHOUT_ROWS, PGI_OF_OUTER, PGI_OPERATORS };
+// Of the level and of the outer one
+enum { PGI_OF_LEVEL, PGI_OF_OUTER, PGI_OPERATORS };
 template <class T> static pgi_cell_operator<T> *pgi_place_of_operator(const pg_solver *s, int which)
 {
     pgi_cell_operator<double> *const wide = (pgi_cell_operator<double> *)s->obstacles.operators;
@@ -17952,12 +17942,8 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
                               1,
                               0,
                               {0, 0, 0},
-                              l == s->level ? o->stored : NULL,
-                              o->unit,
-                              0,
                               pgi_place_of_operator<T>(s, l == &s->outer ? PGI_OF_OUTER : PGI_OF_LEVEL)};
     a.is_masked = !pgi_has_fields(&s->work);
-    a.scale = (T)(1 / (o->unit * o->value_of_cells.measure));
     for (int d = 0; d < 3; d++) {
         const pgi_axis<T> &axis = a.b.axis[d];
         a.is_uniform = a.is_uniform && !axis.table;
@@ -17980,7 +17966,6 @@ template <class T> static void pgi_set_operators(pg_solver *s)
     for (int which = 0; which < PGI_OPERATORS; which++) {
         const pgi_level *const l = which == PGI_OF_OUTER ? &s->outer : &s->level[0];
         pgi_set_operator<T> set = {pgi_operator_of<T>(s, l), pgi_place_of_operator<T>(s, which)};
-        if (which == PGI_WITHOUT_ROWS) set.value.stored = NULL;
         set.value.apart = set.to;
         pgi_for_each(s, 1, set);
     }
@@ -18046,7 +18031,7 @@ static PGI_HD inline int64_t pgi_face_at(const pgi_box<T> &b, const int n[3], in
 
 // What the caller's arrays multiply the coefficient of face q of a cell with.
 template <class T>
-static PGI_HD inline double pgi_face_share(const pgi_cell_operator<T> &a, int q, const int at[3], int64_t cell)
+static PGI_HD PGI_APART double pgi_face_share(const pgi_cell_operator<T> &a, int q, const int at[3], int64_t cell)
 {
     const pgi_cells *const c = a.cells;
     const int axis = q / 2, n[3] = {a.b.axis[0].n, a.b.axis[1].n, a.b.axis[2].n};
@@ -18097,42 +18082,12 @@ template <class T> static PGI_HD inline double pgi_cell_measure(const pgi_cell_o
     return a.is_uniform ? a.cells->measure : pgi_cell_weight(a.b, i, j, k);
 }
 
-// The links of a cell and what holds it, from stored rows: c is 0 where there is no link.
-static PGI_HD inline void pgi_read_stored(const pgi_stored_row *stored, const int n[3], const int periodic[3],
-                                          const int at[3], float c[6], float *shift)
-{
-    const int64_t stride[3] = {1, n[0], (int64_t)n[0] * n[1]}, cell = at[0] + stride[1] * at[1] + stride[2] * at[2];
-    const pgi_stored_row own = stored[cell];
-    *shift = pgi_from_bf16(own.s);
-    PGI_UNROLLED
-    for (int d = 0; d < 3; d++) {
-        const int64_t below = at[d] > 0 ? -stride[d] : (n[d] - 1) * stride[d];
-        c[2 * d + 1] = pgi_from_bf16(own.c[d]);
-        c[2 * d] = at[d] > 0 || periodic[d] ? pgi_from_bf16(stored[cell + below].c[d]) : 0;
-    }
-}
-template <class T> static PGI_HD inline pgi_cell_row<T> pgi_row_in_store(const pgi_cell_operator<T> &a, const int at[3])
-{
-    const pgi_axis<T> *const axis = a.b.axis;
-    const int n[3] = {axis[0].n, axis[1].n, axis[2].n},
-              periodic[3] = {axis[0].periodic, axis[1].periodic, axis[2].periodic};
-    const T factor = a.is_uniform ? a.scale : (T)(1 / (a.unit * pgi_cell_weight(a.b, at[0], at[1], at[2])));
-    float c[6], shift;
-    pgi_cell_row<T> row;
-    pgi_read_stored(a.stored, n, periodic, at, c, &shift);
-    row.reaction = factor * (T)shift;
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) row.c[q] = factor * (T)c[q];
-    return row;
-}
-
 template <class T> static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a,
                                                                                 unsigned kind, int i, int j, int k)
 {
     const int at[3] = {i, j, k};
     pgi_cell_row<T> row = {{0, 0, 0, 0, 0, 0}, 0};
     if (!(kind & PGI_LIVE)) return row;
-    if (a.stored) return pgi_row_in_store(a, at);
     row.reaction = (T)a.b.state->alpha;
     if (pgi_is_plain(a, kind, i, j, k)) {
         PGI_UNROLLED
@@ -18195,23 +18150,6 @@ template <class T> struct pgi_cell_value {
     T au, diagonal;
 };
 
-// From a stored row. All is asked for at once; what a row does not link to has no say, whatever is there.
-template <class T> static PGI_HD inline pgi_cell_value<T> pgi_stored_value(const pgi_cell_operator<T> &a, const T *p,
-                                                                           int64_t sj, int64_t sk, const int at[3])
-{
-    const pgi_axis<T> *const axis = a.b.axis;
-    const pgi_cell_row<T> r = pgi_row_in_store(a, at);
-    const T own = *p;
-    T beside[6];
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++)
-        beside[q] = p[pgi_cell_step(axis[q / 2], q, at[q / 2]) * (q < 2 ? (int64_t)1 : q < 4 ? sj : sk)];
-    pgi_cell_value<T> v = {r.reaction * own, pgi_cell_diagonal(r)};
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) v.au += r.c[q] != 0 ? r.c[q] * (own - beside[q]) : (T)0;
-    return v;
-}
-
 // From the caller's arrays, which have the precision of u. What all six faces need is asked for at once, also beyond
 // the box, where it is that of the other end, and behind closed faces: loads that wait for a branch wait one after the
 // other.
@@ -18236,7 +18174,7 @@ template <class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_o
 // Are its rows worked out from the caller's arrays, of the precision of u, or from spacings that vary?
 template <class T> static PGI_HD inline int pgi_is_by_fields(const pgi_cell_operator<T> &a)
 {
-    return !a.is_even && !a.stored && (a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double)));
+    return !a.is_even && (a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double)));
 }
 template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const pgi_cell_operator<T> &a, const T *p,
                                                                           int64_t sj, int64_t sk, const int at[3],
@@ -18278,14 +18216,12 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const 
     return v;
 }
 
-// Any cell of any operator; stored rows, and cells with coefficients or spacings that vary, are worked out by
-// themselves.
+// Any cell of any operator; those with coefficients or spacings that vary are worked out by themselves.
 template <class T> static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a,
                                                                                const T *p, int64_t sj, int64_t sk,
                                                                                int i, int j, int k, unsigned kind)
 {
     const int at[3] = {i, j, k};
-    if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
     if (kind & PGI_LIVE && pgi_is_by_fields(a)) return pgi_field_value(a, p, sj, sk, at, kind);
     const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
     const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, i, j, k), pgi_cell_diagonal(r)};
@@ -18842,7 +18778,8 @@ template <class T> struct pgi_classify {
     {
         for (int b = 0; b < e.count; b++) {
             const int at[3] = {e.begin + b, e.j, e.k};
-            if (open >> 8 * b & 1 && !(pgi_face_share(a, q, at, pgi_cell_at(a.b, at[0], at[1], at[2])) >= 1e-30))
+            if (open >> 8 * b & 1 &&
+                !(pgi_face_share(pgi_apart(a), q, at, pgi_cell_at(a.b, at[0], at[1], at[2])) >= 1e-30))
                 open &= ~((uint64_t)1 << 8 * b);
         }
         return open;
@@ -18952,7 +18889,7 @@ template <class T> struct pgi_gather_rhs {
             PGI_UNROLLED
             for (int q = 0; q < 6 && given; q++) {
                 if (!(given >> q & 1) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
-                const double share = pgi_face_share(a, q, at, cell);
+                const double share = pgi_face_share(pgi_apart(a), q, at, cell);
                 if (share > 0)
                     sum += (T)(faces->coefficient[q] * share) * pgi_face_value<T>(faces, st, q, place[q / 2]);
             }
@@ -18979,7 +18916,7 @@ template <class T> struct pgi_add_values {
         const int64_t beside = v.cell + pgi_cell_step(axis, q, at[q / 2]) * stride;
         const int open = kind[v.cell] >> q & 1;
         if (open != !v.solid || kind[beside] & PGI_LIVE) return 0;
-        const double share = pgi_face_share(a, q, at, v.cell);
+        const double share = pgi_face_share(pgi_apart(a), q, at, v.cell);
         if (v.solid) return (T)(beta * share / pgi_weight_of(axis, at[q / 2]) * v.value);
         const pgi_row<T> r = pgi_row_of(axis, at[q / 2]);
         return (T)(-(double)(q & 1 ? r.upper : r.lower) * share * v.value);
@@ -19457,9 +19394,9 @@ template <class T> static void pgi_add_up_parts(pg_solver *s, pgi_grid x, double
 // ---- coarse levels: aggregates of nodes ----
 
 // A level is a set of nodes with links: conductance c > 0 to another node, in one of six directions; and shifts, what
-// holds a node. (A u)_i = sum of c (u_i - u_j) + s u_i, integrated over the cell. Three kinds of levels have the same
-// members, which all that follows is written with:
-//     at(cell)        index of a cell from i, j, k
+// holds a node. (A u)_i = sum of c (u_i - u_j) + s u_i, integrated over the cell, in units of the largest diagonal of
+// the tables. Two kinds of levels, with a node for each cell and lists, have the same members, which all that follows
+// is written with:
 //     children(J, f)  f(node) for the nodes in the 2^d cells of coarse cell J
 //     links(i, f)     f(node, direction, c) for the links of a node
 //     shift(i)        aggregate_of(i)     factors_of(i)
@@ -19496,19 +19433,6 @@ static PGI_HD inline int pgi_colour_at(const int n[3], int seams, const int at[3
     return (parity & 1) + 2 * on;
 }
 static PGI_HD inline int pgi_colours_of(int seams) { return 2 << ((seams & 1) + (seams >> 1 & 1) + (seams >> 2 & 1)); }
-
-// The neighbour of a cell in direction q, or -1.
-static PGI_HD inline int64_t pgi_neighbour(const int n[3], int periodic, const int at[3], int q)
-{
-    int to[3] = {at[0], at[1], at[2]};
-    int &i = to[q / 2];
-    i += q & 1 ? 1 : -1;
-    if (i < 0 || i >= n[q / 2]) {
-        if (!(periodic >> (q / 2) & 1)) return -1;
-        i = i < 0 ? n[q / 2] - 1 : 0;
-    }
-    return pgi_cell_of(n, to);
-}
 
 template <class F> static PGI_HD inline void pgi_cells_in(const int n[3], const int coarse[3], const F &f)
 {
@@ -19581,223 +19505,186 @@ static PGI_HD inline float pgi_coarse_shift(const pgi_factors &f, float s)
     return f.inner & PGI_ALONE || s == 0 ? 0 : s / (1 + (f.inner & PGI_FULL && most > 0 ? s * 0.5f / most : 0));
 }
 
-// Weights of cells of a mask in a word: a slide, which is a quarter at most, and what is held, in 252 steps each, which
-// halves, thirds, quarters, sevenths and ninths of them are whole numbers of. Both back ends have them in steps, in
-// place or not, so that they agree.
+// The weights of a cell in a word: a slide, which is a quarter at most, and what is held, in 252 steps each, which
+// halves, thirds, quarters, sevenths and ninths of them are whole numbers of. The rest is that of its own aggregate.
+enum { PGI_WEIGHT_STEPS = 252 };
 static PGI_HD inline unsigned pgi_pack_weights(const pgi_weights &w)
 {
     const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
-    unsigned word = held > 0 ? (unsigned)(252 * held + 0.5f) << 24 : 0;
+    unsigned word = held > 0 ? (unsigned)(PGI_WEIGHT_STEPS * held + 0.5f) << 24 : 0;
     PGI_UNROLLED
-    for (int d = 0; d < 3; d++) word |= (unsigned)(4 * 252 * w.slide[d] + 0.5f) << 8 * d;
+    for (int d = 0; d < 3; d++) word |= (unsigned)(4 * PGI_WEIGHT_STEPS * w.slide[d] + 0.5f) << 8 * d;
     return word;
+}
+static PGI_HD inline float pgi_packed_slide(unsigned word, int d)
+{
+    return (float)(word >> 8 * d & 255) * (1.0f / (4 * PGI_WEIGHT_STEPS));
 }
 static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
 {
     pgi_weights w;
-    w.own = 1 - (float)(word >> 24) / 252;
+    w.own = 1 - (float)(word >> 24) * (1.0f / PGI_WEIGHT_STEPS);
     PGI_UNROLLED
-    for (int d = 0; d < 3; d++) w.own -= w.slide[d] = (float)(word >> 8 * d & 255) / (4 * 252);
+    for (int d = 0; d < 3; d++) w.own -= w.slide[d] = pgi_packed_slide(word, d);
     return w;
 }
 
-// The finest level. Its conductances are in units of the largest diagonal of the tables.
-template <class T> struct pgi_finest {
-    int n[3];
-    pgi_cell_operator<T> a;
-    const int *node;    // aggregates; NULL: coarse cells
-    double unit;
-    struct spot {    // a cell
-        int at[3], cell;
-    };
-    // All that a row has, worked out once: c is 0 where there is no link
-    struct links_of {
-        float c[6], shift;
-    };
-    PGI_HD int nodes() const { return n[0] * n[1] * n[2]; }
-    PGI_HD spot spot_of(int i) const
-    {
-        spot p;
-        p.cell = i;
-        pgi_place_of(n, i, p.at);
-        return p;
+// A link stays one, and a sum of many a number, in f32 too.
+static PGI_HD inline float pgi_in_range(double v) { return (float)(v < 1e-37 ? 1e-37 : v > 1e36 ? 1e36 : v); }
+
+// The index along an axis of the neighbour in direction q, beyond an end that at the other one
+static PGI_HD inline int pgi_index_beside(int n, int i, int q)
+{
+    return q & 1 ? (i < n - 1 ? i + 1 : 0) : i > 0 ? i - 1 : n - 1;
+}
+static PGI_HD inline int pgi_is_in_block(int n, int i, int q) { return pgi_index_beside(n, i, q) / 2 == i / 2; }
+
+// A row of a level with a node for each cell: its links, 0 where there is none, and to whom they lead.
+struct pgi_lattice_row {
+    float c[6], shift;
+    int to[6];
+};
+// Without links: to is the cell itself where there is no neighbour.
+static PGI_HD inline pgi_lattice_row pgi_row_without_links(const int n[3], int periodic, const int at[3])
+{
+    const int stride[3] = {1, n[0], n[0] * n[1]}, cell = (int)pgi_cell_of(n, at);
+    pgi_lattice_row r = {{0, 0, 0, 0, 0, 0}, 0, {0, 0, 0, 0, 0, 0}};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int a = q / 2, ends = at[a] == (q & 1 ? n[a] - 1 : 0), there = n[a] > 1 && (!ends || periodic >> a & 1);
+        r.to[q] = there ? cell + (pgi_index_beside(n[a], at[a], q) - at[a]) * stride[a] : cell;
     }
-    PGI_HD spot spot_at(int i, int j, int k) const
-    {
-        const spot p = {{i, j, k}, i + n[0] * (j + n[1] * k)};
-        return p;
+    return r;
+}
+
+// The links of a cell and what holds it, from stored rows: c is 0 where there is no link. periodic: bits, of axes
+static PGI_HD inline void pgi_read_stored(const pgi_stored_row *stored, const int n[3], int periodic, const int at[3],
+                                          float c[6], float *shift)
+{
+    const int64_t stride[3] = {1, n[0], (int64_t)n[0] * n[1]}, cell = at[0] + stride[1] * at[1] + stride[2] * at[2];
+    const pgi_stored_row own = stored[cell];
+    *shift = pgi_from_bf16(own.s);
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) {
+        const int64_t below = at[d] > 0 ? -stride[d] : (n[d] - 1) * stride[d];
+        c[2 * d + 1] = pgi_from_bf16(own.c[d]);
+        c[2 * d] = at[d] > 0 || periodic >> d & 1 ? pgi_from_bf16(stored[cell + below].c[d]) : 0;
     }
-    PGI_HD spot beside(const spot &p, int q) const
-    {
-        const int step = pgi_cell_step(a.b.axis[q / 2], q, p.at[q / 2]);
-        spot to = p;
-        to.at[q / 2] += step;
-        to.cell += step * (q < 2 ? 1 : q < 4 ? n[0] : n[0] * n[1]);
-        return to;
+}
+
+// The factors and the weights of a cell of such a level, which is given by value: see PGI_RARE.
+template <class LEVEL>
+static PGI_HD PGI_APART pgi_factors pgi_row_factors(LEVEL level, const int at[3], const pgi_lattice_row &own)
+{
+    pgi_factors f = {0, 1, 0, 0, 0};
+    float largest = 0, total = 0;
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        if (!(own.c[q] > 0)) continue;
+        largest = own.c[q] > largest ? own.c[q] : largest;
+        if (!level.is_inside(at, q, own.to[q])) continue;
+        f.inner |= 1u << q;
+        f.inside = own.c[q] > f.inside ? own.c[q] : f.inside;
     }
-    PGI_HD int aggregate_at(const spot &p) const { return node ? node[p.cell] : pgi_block_of(n, p.at); }
-    PGI_HD int aggregate_of(int i) const { return aggregate_at(spot_of(i)); }
-    PGI_HD int is_live(int i) const { return a.kind[i] & PGI_LIVE; }
-    // A link stays one, and a sum of many a number, in f32 too.
-    static PGI_HD float in_range(double v) { return (float)(v < 1e-37 ? 1e-37 : v > 1e36 ? 1e36 : v); }
-    // Of a mask alone: all that has a say is asked for at once.
-    PGI_HD links_of even_row(const spot &p) const
+    pgi_complete_factors(level.n, own.shift, largest, &f, &total);
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++)
+        if (own.c[q] > 0 && !(f.inner >> q & 1) && f.inner >> (q ^ 1) & 1)
+            total += 0.5f * own.c[q] / (own.c[q] + f.reach);
+    f.shrink = total > 1 ? 1 / total : 1;
+    f.own = largest > 0 ? 1 - total * f.shrink : 0;
+    return f;
+}
+template <class LEVEL> static PGI_HD PGI_APART pgi_factors pgi_factors_of_cell(LEVEL level, int cell)
+{
+    int at[3];
+    pgi_place_of(level.n, cell, at);
+    return pgi_row_factors(level, at, level.row(at));
+}
+template <class LEVEL> static PGI_HD PGI_APART pgi_weights pgi_weights_of_cell(LEVEL level, const int at[3])
+{
+    const pgi_lattice_row own = level.row(at);
+    const pgi_factors f = pgi_row_factors(level, at, own);
+    pgi_weights w;
+    w.own = f.own;
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) {
+        const int up = at[d] & 1;
+        const float c = up ? own.c[2 * d + 1] : own.c[2 * d];
+        w.slide[d] = c > 0 && !(f.inner >> (2 * d + up) & 1) ? pgi_slide(f, 2 * d + up, c) : 0;
+    }
+    return w;
+}
+
+// The finest level of a mask alone, on uniform axes, by the bytes of its cells: for large ones on a GPU, whose sweeps
+// and transfers take the mask too, so that no rows need be stored. A coarse cell is one aggregate.
+struct pgi_mask_level {
+    int n[3], periodic;
+    const unsigned char *kind;
+    const pgi_cells *cells;
+    const pgi_state *state;
+    double even[3], weight;    // weight: of a cell, in the unit of coarse levels
+    // The same links as stored rows have, which go by bf16.
+    static PGI_HD float stored(double v) { return pgi_from_bf16(pgi_to_bf16(pgi_in_range(v))); }
+    PGI_HD unsigned kind_of(int64_t cell) const { return kind ? kind[cell] : (unsigned)(PGI_PLAIN | PGI_LIVE | PGI_OPEN); }
+    PGI_HD int is_live(int64_t cell) const { return kind[cell] & PGI_LIVE; }
+    PGI_HD int is_inside(const int at[3], int q, int) const { return pgi_is_in_block(n[q / 2], at[q / 2], q); }
+    PGI_HD pgi_lattice_row row(const int at[3]) const    // all that has a say is asked for at once
     {
-        const unsigned kind = a.kind[p.cell];
-        const double w = unit * a.cells->measure;
-        const int live = kind & PGI_LIVE;
-        T held = live ? (T)a.b.state->alpha : (T)0;
-        links_of links;
-        unsigned beside_it[6];
+        pgi_lattice_row r = pgi_row_without_links(n, periodic, at);
+        const unsigned own = kind_of(pgi_cell_of(n, at));
+        const int live = own & PGI_LIVE;
+        double held = live ? state->alpha : 0;
+        unsigned beside[6];
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) beside_it[q] = a.kind[n[q / 2] > 1 ? beside(p, q).cell : p.cell];
+        for (int q = 0; q < 6; q++) beside[q] = kind_of(r.to[q]);
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
-            const int outer = pgi_is_outer(a.b.axis[q / 2], q, p.at[q / 2]), open = live && kind >> q & 1;
-            const int linked = open && !outer && beside_it[q] & PGI_LIVE;
-            links.c[q] = linked ? in_range(w * (double)a.even[q / 2]) : 0;
-            held += !open || linked ? (T)0 : outer ? (T)a.cells->end[q] : a.even[q / 2];
+            const int a = q / 2, outer = !(periodic >> a & 1) && at[a] == (q & 1 ? n[a] - 1 : 0);
+            const int open = live && own >> q & 1, linked = open && !outer && beside[q] & PGI_LIVE;
+            r.c[q] = linked ? stored(weight * even[a]) : 0;
+            held += !open || linked ? 0 : outer ? cells->end[q] : even[a];
         }
-        links.shift = held > 0 ? in_range(w * (double)held) : 0;
-        return links;
+        r.shift = held > 0 ? stored(weight * held) : 0;
+        return r;
     }
-    PGI_HD links_of row(const spot &p) const
+    // Is it plain, and its aggregate and the others complete?
+    PGI_HD int is_plain(const int at[3]) const
     {
-        if (a.stored && is_live(p.cell)) {
-            const int periodic[3] = {a.b.axis[0].periodic, a.b.axis[1].periodic, a.b.axis[2].periodic};
-            links_of stored;
-            pgi_read_stored(a.stored, n, periodic, p.at, stored.c, &stored.shift);
-            return stored;
-        }
-        if (a.is_even) return even_row(p);
-        const pgi_cell_row<T> r = pgi_cell_row_of_kind(pgi_apart(a), a.kind[p.cell], p.at[0], p.at[1], p.at[2]);
-        const double w = unit * pgi_cell_weight(a.b, p.at[0], p.at[1], p.at[2]);
-        T held = r.reaction;
-        links_of links;
+        int plain = kind[pgi_cell_of(n, at)] & PGI_PLAIN ? 1 : 0;
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int linked = r.c[q] != 0 && is_live(beside(p, q).cell);
-            links.c[q] = linked ? in_range(w * (double)r.c[q]) : 0;
-            held += linked ? 0 : r.c[q];
-        }
-        links.shift = held > 0 ? in_range(w * (double)held) : 0;
-        return links;
-    }
-    template <class F> PGI_HD void links(int i, const F &f) const
-    {
-        const spot p = spot_of(i);
-        const links_of own = row(p);
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++)
-            if (own.c[q] > 0) f(beside(p, q).cell, q, own.c[q]);
-    }
-    PGI_HD float shift(int i) const { return row(spot_of(i)).shift; }
-    PGI_HD pgi_factors factors_of(int i) const { return factors_at(spot_of(i)); }
-    PGI_HD pgi_factors factors_at(const spot &p) const { return factors(p, row(p)); }
-    // See pgi_cells. side: -1, 0, 1, along x
-    PGI_HD pgi_weights plain_weights(int side) const
-    {
-        pgi_weights f;
-        const int thin = side > 0 && n[0] % 2;    // a coarse cell by itself
-        const double w = unit * pgi_cell_weight(a.b, 0, 0, 0),
-                     held = (double)(T)a.b.state->alpha + (side == 0 ? 0 : (double)(T)a.cells->end[side > 0]);
-        const float shift = (float)(w * held);
-        float c[3], largest = 0;
         for (int d = 0; d < 3; d++) {
-            c[d] = (float)(w * (double)a.even[d]);
-            largest = c[d] > largest ? c[d] : largest;
+            const int inner = n[d] == 1 || periodic >> d & 1 || (at[d] > 0 && at[d] < n[d] - 1);
+            plain &= inner && (n[d] == 1 || (at[d] ^ 1) < n[d]);
         }
-        if (side != 0) c[0] = 0;
-        const float reach = 0.5f * shift > largest ? 0.5f * shift : largest;
-        float total = shift > 0 && !thin ? 0.5f * shift / (shift + largest) : 0;
-        for (int d = 0; d < 3; d++) total += c[d] > 0 ? 0.5f * c[d] / (c[d] + reach) : 0;
-        const float shrink = total > 1 ? 1 / total : 1;
-        for (int d = 0; d < 3; d++) f.slide[d] = c[d] > 0 ? 0.5f * c[d] / (c[d] + reach) * shrink : 0;
-        f.own = 1 - total * shrink;
-        return side == 0 ? f : pgi_unpack_weights(pgi_pack_weights(f));
-    }
-    PGI_HD void plain_lattice(float link[3], float *shift) const
-    {
-        const double w = unit * pgi_cell_weight(a.b, 0, 0, 0), held = (double)(T)a.b.state->alpha;
-        float c[3], largest = 0;
-        int children = 1, full = PGI_FULL;
-        for (int d = 0; d < 3; d++) {
-            c[d] = n[d] > 1 ? in_range(w * (double)a.even[d]) : 0;
-            largest = c[d] > largest ? c[d] : largest;
-            children *= n[d] > 1 ? 2 : 1;
-        }
-        const float own = held > 0 ? in_range(w * held) : 0, half = largest > 0 ? 0.5f / largest : 0;
-        const pgi_factors f = {0, 1, 0, largest, (unsigned)full};
-        for (int d = 0; d < 3; d++) link[d] = c[d] > 0 ? (float)(children / 2) * pgi_series(c[d], half, half) : 0;
-        *shift = (float)children * pgi_coarse_shift(f, own);
+        return plain;
     }
     // Are all cells of a coarse cell plain, and their neighbours above?
     PGI_HD int is_plain_block(const int coarse[3]) const
     {
-        if (!a.is_even || node) return 0;
         PGI_UNROLLED
         for (int q = 0; q < 8; q++) {
-            const int i = 2 * coarse[0] + (q & 1), j = 2 * coarse[1] + (q >> 1 & 1), k = 2 * coarse[2] + (q >> 2);
+            const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
             if ((q & 1 && n[0] == 1) || (q & 2 && n[1] == 1) || (q & 4 && n[2] == 1)) continue;
-            if (i >= n[0] || j >= n[1] || k >= n[2]) return 0;
-            const spot p = spot_at(i, j, k);
-            if (!is_plain(p)) return 0;
+            if (at[0] >= n[0] || at[1] >= n[1] || at[2] >= n[2] || !is_plain(at)) return 0;
             PGI_UNROLLED
-            for (int d = 0; d < 3; d++)
-                if (q >> d & 1 && !is_plain(beside(p, 2 * d + 1))) return 0;
+            for (int d = 0; d < 3; d++) {
+                int above[3] = {at[0], at[1], at[2]};
+                above[d] = pgi_index_beside(n[d], at[d], 1);
+                if (q >> d & 1 && !is_plain(above)) return 0;
+            }
         }
         return 1;
     }
-    PGI_HD pgi_weights weights_at(const spot &p) const
+    // Of cells that are all plain, as if it went on along all axes but where a side ends it along x: -1, 1; or 0
+    PGI_HD pgi_mask_level all_plain(int side) const
     {
-        if (is_plain(p)) return a.cells->plain[1];
-        const links_of own = row(p);
-        const pgi_factors f = factors(p, own);
-        pgi_weights w;
-        w.own = f.own;
-        PGI_UNROLLED
-        for (int d = 0; d < 3; d++) {
-            const int up = p.at[d] & 1;
-            const float c = up ? own.c[2 * d + 1] : own.c[2 * d];
-            w.slide[d] = c > 0 && !(f.inner >> (2 * d + up) & 1) ? pgi_slide(f, 2 * d + up, c) : 0;
-        }
-        return a.is_even ? pgi_unpack_weights(pgi_pack_weights(w)) : w;
+        pgi_mask_level level = *this;
+        level.kind = NULL, level.periodic = side ? 6 : 7;
+        for (int d = 0; d < 3; d++) level.n[d] = 4;
+        if (side) level.n[0] += n[0] % 2;
+        return level;
     }
-    // Is it plain, and its aggregate and the others complete?
-    PGI_HD int is_plain(const spot &p) const
-    {
-        return !node && pgi_is_plain(a, a.kind[p.cell], p.at[0], p.at[1], p.at[2]) &&
-               (n[0] == 1 || (p.at[0] ^ 1) < n[0]) && (n[1] == 1 || (p.at[1] ^ 1) < n[1]) &&
-               (n[2] == 1 || (p.at[2] ^ 1) < n[2]);
-    }
-    PGI_HD int is_inside(const spot &p, int q) const    // does a link lead to the same aggregate?
-    {
-        const spot to = beside(p, q);
-        if (node) return node[to.cell] == node[p.cell];
-        return (to.at[q / 2] >> 1) == (p.at[q / 2] >> 1);
-    }
-    PGI_HD pgi_factors factors(const spot &p, const links_of &own) const
-    {
-        pgi_factors f = {0, 1, 0, 0, 0};
-        float largest = 0, total = 0;
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            if (!(own.c[q] > 0)) continue;
-            largest = own.c[q] > largest ? own.c[q] : largest;
-            if (!is_inside(p, q)) continue;
-            f.inner |= 1u << q;
-            f.inside = own.c[q] > f.inside ? own.c[q] : f.inside;
-        }
-        pgi_complete_factors(n, own.shift, largest, &f, &total);
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++)
-            if (own.c[q] > 0 && !(f.inner >> q & 1) && f.inner >> (q ^ 1) & 1)
-                total += 0.5f * own.c[q] / (own.c[q] + f.reach);
-        f.shrink = total > 1 ? 1 / total : 1;
-        f.own = largest > 0 ? 1 - total * f.shrink : 0;
-        return f;
-    }
-    template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
 };
 
 // Lanes that share a node are a power of two, and one after the other: of which node p is one, and which of them.
@@ -19824,32 +19711,58 @@ template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
 }
 
 struct pgi_lattice_level : pgi_lattice {
+    PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
+    PGI_HD pgi_lattice_row row(const int at[3]) const
+    {
+        pgi_lattice_row r = pgi_row_without_links(n, periodic, at);
+        pgi_read_stored(rows, n, periodic, at, r.c, &r.shift);
+        return r;
+    }
+    PGI_HD int is_inside(const int at[3], int q, int to) const
+    {
+        return aggregate ? aggregate[to] == aggregate[pgi_cell_of(n, at)] : pgi_is_in_block(n[q / 2], at[q / 2], q);
+    }
     PGI_HD int log_lanes() const { return 0; }
     PGI_HD int lanes() const { return 1; }
-    PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
-    template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
     PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
+    PGI_HD int aggregate_at(const int at[3]) const
+    {
+        return aggregate ? aggregate[pgi_cell_of(n, at)] : pgi_block_of(n, at);
+    }
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
-    PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
-    PGI_HD float shift(int i) const { return s[i]; }
+    PGI_HD pgi_factors factors_of(int i) const { return factors ? factors[i] : pgi_factors_of_cell(*this, i); }
+    PGI_HD float shift(int i) const { return pgi_from_bf16(rows[i].s); }
     template <class F> PGI_HD void links(int i, const F &f) const
     {
         int at[3];
         pgi_place_of(n, i, at);
+        const pgi_lattice_row own = row(at);
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int64_t j = n[q / 2] > 1 ? pgi_neighbour(n, periodic, at, q) : -1;
-            const float v = j < 0 ? 0 : c[q / 2][q & 1 ? i : j];
-            if (v > 0) f((int)j, q, v);
-        }
+        for (int q = 0; q < 6; q++)
+            if (own.c[q] > 0) f(own.to[q], q, own.c[q]);
     }
+    template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
     PGI_HD int is_solved() const { return 0; }
     PGI_HD float *from(int) const { return u; }
 };
+// f(place, axis) for the neighbours of a cell that lie in other coarse cells
+template <class F> static PGI_HD inline void pgi_across(const pgi_lattice &l, const int at[3], const F &f)
+{
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int a = q / 2, n = l.n[a], ends = at[a] == (q & 1 ? n - 1 : 0);
+        if (pgi_is_in_block(n, at[a], q) || (ends && !(l.periodic >> a & 1))) continue;
+        int to[3] = {at[0], at[1], at[2]};
+        to[a] = pgi_index_beside(n, at[a], q);
+        f(to, a);
+    }
+}
 
 // Has a node so many links that it takes long alone?
 static PGI_HD inline int pgi_has_very_many(const pgi_list &l) { return l.meta[PGI_MOST_OF_A_NODE] > 256; }
+
+static PGI_HD inline pgi_factors pgi_factors_at(const pgi_lattice_level &l, int i) { return pgi_factors_of_cell(l, i); }
 
 struct pgi_list_level : pgi_list {
     PGI_HD explicit pgi_list_level(const pgi_list &l) : pgi_list(l) {}
@@ -19913,60 +19826,60 @@ struct pgi_list_level : pgi_list {
 
 // ---- making them ----
 
-// Conductances and shifts of the first coarse level as a grid, from the finest level: one aggregate a coarse cell.
-template <class T> struct pgi_make_lattice {
-    pgi_finest<T> fine;
+// The rows of the first coarse level as a grid, from the finest level: one aggregate a coarse cell.
+template <class LEVEL> static PGI_HD PGI_APART pgi_stored_row pgi_coarse_row(LEVEL fine, const int coarse[3])
+{
+    float sum[3] = {0, 0, 0}, held = 0;
+    pgi_cells_in(fine.n, coarse, [&](int i) {
+        int at[3];
+        pgi_place_of(fine.n, i, at);
+        const pgi_lattice_row own = fine.row(at);
+        const pgi_factors f = pgi_row_factors(fine, at, own);
+        held += pgi_coarse_shift(f, own.shift);
+        PGI_UNROLLED
+        for (int q = 1; q < 6; q += 2) {
+            const float c = own.c[q];
+            if (!(c > 0) || fine.is_inside(at, q, own.to[q])) continue;
+            const pgi_factors g = pgi_factors_of_cell(fine, own.to[q]);
+            sum[q / 2] += pgi_series(c, pgi_half_resistance(f, q, c), pgi_half_resistance(g, q ^ 1, c));
+        }
+    });
+    pgi_stored_row row;
+    for (int a = 0; a < 3; a++) row.c[a] = pgi_to_bf16(sum[a]);
+    row.s = pgi_to_bf16(held);
+    return row;
+}
+template <class LEVEL> struct pgi_make_lattice {
+    LEVEL fine;
     pgi_lattice to;
     const int *list, *listed;    // the coarse cells that are not plain; or NULL: all
     PGI_HD int64_t count() const { return listed ? *listed : (int64_t)to.n[0] * to.n[1] * to.n[2]; }
     PGI_HD void operator()(int64_t p) const
     {
         int coarse[3];
-        float sum[3] = {0, 0, 0}, held = 0;
         const int64_t J = list ? list[p] : p;
         pgi_place_of(to.n, J, coarse);
-        fine.children(coarse, [&](int i) {
-            if (!fine.is_live(i)) return;
-            const auto p = fine.spot_of(i);
-            const auto own = fine.row(p);
-            const pgi_factors f = fine.factors(p, own);
-            held += pgi_coarse_shift(f, own.shift);
-            PGI_UNROLLED
-            for (int q = 1; q < 6; q += 2) {
-                const float c = own.c[q];
-                if (!(c > 0) || fine.is_inside(p, q)) continue;
-                const pgi_factors g = fine.factors_at(fine.beside(p, q));
-                sum[q / 2] += pgi_series(c, pgi_half_resistance(f, q, c), pgi_half_resistance(g, q ^ 1, c));
-            }
-        });
-        for (int a = 0; a < 3; a++) to.c[a][J] = sum[a];
-        to.s[J] = held;
+        to.rows[J] = pgi_coarse_row(fine, coarse);
     }
 };
 
 // The same for plain coarse cells; the others are listed, in any order: threads that stay together have the same to do.
-template <class T> struct pgi_make_plain_lattice {
-    pgi_finest<T> fine;
+struct pgi_make_plain_lattice {
+    pgi_mask_level fine;
     pgi_lattice to;
     int *list, *listed;
     PGI_HD void operator()(int I, int J, int K) const
     {
         const int coarse[3] = {I, J, K}, cell = I + to.n[0] * (J + to.n[1] * K);
-        if (!fine.is_plain_block(coarse)) {
+        if (fine.is_plain_block(coarse))
+            to.rows[cell] = fine.cells->plain_row;
+        else
             list[pgi_atomic_next(listed)] = cell;
-            return;
-        }
-        for (int a = 0; a < 3; a++) to.c[a][cell] = fine.a.cells->plain_link[a];
-        to.s[cell] = fine.a.cells->plain_shift;
     }
 };
 
 // Strong links join nodes of a coarse cell to aggregates: those that are strong for both of their ends.
 
-template <class T> static PGI_HD inline void pgi_fine_place(const pgi_finest<T> &l, int i, int at[3])
-{
-    pgi_place_of(l.n, i, at);
-}
 static PGI_HD inline void pgi_fine_place(const pgi_lattice_level &l, int i, int at[3]) { pgi_place_of(l.n, i, at); }
 static PGI_HD inline void pgi_fine_place(const pgi_list_level &l, int i, int at[3])
 {
@@ -20046,7 +19959,6 @@ template <class LEVEL> static PGI_HD inline int pgi_axes_left_out(const LEVEL &l
 }
 
 static PGI_HD inline int pgi_has_ended(const pgi_lattice_level &) { return 0; }
-template <class T> static PGI_HD inline int pgi_has_ended(const pgi_finest<T> &) { return 0; }
 static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[PGI_IS_EXACT]; }
 
 // Seldom needed, so out of line, with the level by value: see PGI_RARE.
@@ -20908,167 +20820,95 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREAD
 }
 #endif
 
-// f(place, axis) for the neighbours of a cell that lie in other coarse cells
-template <class T, class F>
-static PGI_HD inline void pgi_across(const pgi_finest<T> &fine, const typename pgi_finest<T>::spot &p, const F &f)
-{
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++)
-        if (fine.n[q / 2] > 1 && !pgi_is_outer(fine.a.b.axis[q / 2], q, p.at[q / 2]) && !fine.is_inside(p, q))
-            f(fine.beside(p, q), q / 2);
-}
-
-// Between the finest level and the first coarse one. Residuals count with their weights; f32 holds them in units of
-// 1/state.scale, and conductances in units of the largest diagonal.
-template <class T> struct pgi_restrict_finest {
-    typedef typename pgi_finest<T>::spot spot;
-    pgi_finest<T> fine;
-    pgi_grid r;
-    pgi_list list;    // nodes; or without meta, a grid of coarse cells
-    float *f;
-    double weight;    // 1 over the mean one
-    int scaled;
-    PGI_HD double residual(const spot &p) const
+struct pgi_weigh_cells {
+    pgi_lattice_level l;
+    PGI_HD void operator()(int i, int j, int k) const
     {
-        const double w = pgi_cell_measure(fine.a, p.at[0], p.at[1], p.at[2]);
-        return w * (double)pgi_data<T>(r)[p.at[0] + p.at[1] * r.sj + p.at[2] * r.sk];
+        const int at[3] = {i, j, k};
+        l.weights[pgi_cell_of(l.n, at)] = pgi_pack_weights(pgi_weights_of_cell(l, at));
     }
-    // What a child of aggregate J gives, and what slides over its faces from other aggregates
-    PGI_HD double share_of(const spot &p, int J) const
+};
+
+// What integrated rows of cells are multiplied with: all the same, or by the tables
+template <class T> struct pgi_measures {
+    double all, unit;    // all: or 0
+    pgi_box<T> b;
+    PGI_HD double of(const int at[3]) const { return all > 0 ? all : unit * pgi_cell_weight(b, at[0], at[1], at[2]); }
+};
+template <class T> static pgi_measures<T> pgi_no_measures() { return {1, 1, pgi_box<T>()}; }
+
+// From a level with a node for each cell to the next one, a list or a grid. Nodes slide across the outer faces of their
+// coarse cells alone. Residuals of the finest level count with the measures of their cells; f32 holds them in units of
+// 1/state.scale.
+template <class T> struct pgi_restrict_lattice {
+    pgi_lattice_level l;
+    pgi_grid r;
+    float *f;
+    pgi_measures<T> measures;    // that r is not multiplied with yet
+    double scale;
+    const pgi_state *scaled;    // or NULL
+    pgi_list list;              // the next level
+    int log_lanes;              // of the threads that share a node of it
+    PGI_HD double residual(const int at[3]) const
     {
-        if (!fine.is_live(p.cell) || (fine.node && fine.node[p.cell] != J)) return 0;
-        if (!fine.node) {
-            double sum = (double)fine.weights_at(p).own * residual(p);
-            pgi_across(fine, p, [&](const spot &to, int d) {
-                const float slide = fine.is_live(to.cell) ? fine.weights_at(to).slide[d] : 0;
-                if (slide > 0) sum += (double)slide * residual(to);
-            });
-            return sum;
-        }
-        const auto own = fine.row(p);
-        double sum = (double)fine.factors(p, own).own * residual(p);
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            if (!(own.c[q] > 0) || fine.is_inside(p, q)) continue;
-            const spot from = fine.beside(p, q);
-            sum += (double)pgi_slide(fine.factors_at(from), q ^ 1, own.c[q]) * residual(from);
+        return measures.of(at) * (double)pgi_data<T>(r)[at[0] + at[1] * r.sj + at[2] * r.sk];
+    }
+    // What a cell gives, and what slides over its faces from other coarse cells
+    PGI_HD double share_of(const int at[3]) const
+    {
+        double sum = (double)pgi_unpack_weights(l.weights[pgi_cell_of(l.n, at)]).own * residual(at);
+        pgi_across(l, at, [&](const int to[3], int a) {
+            sum += (double)pgi_packed_slide(l.weights[pgi_cell_of(l.n, to)], a) * residual(to);
+        });
+        return sum;
+    }
+    // Of the cells of a coarse one, or those of aggregate J there, every one or as many as lanes share
+    PGI_HD double sum_of(const int coarse[3], int J, int first, int step) const
+    {
+        double sum = 0;
+        for (int q = first; q < 8; q += step) {
+            const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
+            if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2]) continue;
+            if (!l.aggregate || l.aggregate[pgi_cell_of(l.n, at)] == J) sum += share_of(at);
         }
         return sum;
     }
-    PGI_HD double scale() const { return weight * (scaled ? fine.a.b.state->scale : 1); }
-    PGI_HD int64_t count() const { return list.meta[PGI_NODES_OF]; }
-    PGI_HD void operator()(int64_t J) const
+    PGI_HD float restricted(double sum) const { return (float)(scale * (scaled ? scaled->scale : 1) * sum); }
+    PGI_HD int64_t count() const { return (int64_t)list.meta[PGI_NODES_OF] << log_lanes; }
+    PGI_HD void operator()(int64_t p) const
     {
+        const pgi_share share = pgi_share_of(p, log_lanes);
         int coarse[3];
-        double sum = 0;
-        pgi_place_of(list.n, list.cell[J], coarse);
-        fine.children(coarse, [&](int i) { sum += share_of(fine.spot_of(i), (int)J); });
-        f[J] = (float)(scale() * sum);
+        pgi_place_of(list.n, list.cell[share.node], coarse);
+        const double sum =
+            pgi_total_of_lanes(sum_of(coarse, (int)share.node, share.lane, 1 << log_lanes), 1 << log_lanes);
+        if (share.lane == 0) f[share.node] = restricted(sum);
     }
     PGI_HD void operator()(int I, int J, int K) const
     {
-        double sum = 0;
-        for (int k = 2 * K; k < 2 * K + 2 && k < fine.n[2]; k++)
-            for (int j = 2 * J; j < 2 * J + 2 && j < fine.n[1]; j++)
-                for (int i = 2 * I; i < 2 * I + 2 && i < fine.n[0]; i++) sum += share_of(fine.spot_at(i, j, k), 0);
-        f[I + pgi_half(fine.n[0]) * (J + pgi_half(fine.n[1]) * K)] = (float)(scale() * sum);
+        const int coarse[3] = {I, J, K};
+        f[I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(sum_of(coarse, 0, 0, 1));
     }
 };
-template <class T> struct pgi_prolong_finest {
-    typedef typename pgi_finest<T>::spot spot;
-    pgi_finest<T> fine;
+template <class T> struct pgi_prolong_lattice {
+    pgi_lattice_level l;
     pgi_grid u;
     const float *e;
-    double inverse_diagonal;
-    int scaled;
-    PGI_HD double scale() const { return inverse_diagonal / (scaled ? fine.a.b.state->scale : 1); }
-    PGI_HD T weighted(const spot &p, const pgi_weights &w) const
+    double inverse;             // of the unit of e
+    const pgi_state *scaled;    // or NULL
+    PGI_HD double scale() const { return inverse / (scaled ? scaled->scale : 1); }
+    PGI_HD void add(const int at[3], int aggregate, const pgi_weights &w) const
     {
-        float sum = w.own * e[pgi_block_of(fine.n, p.at)];
-        PGI_UNROLLED
-        for (int d = 0; d < 3; d++)
-            if (w.slide[d] > 0) sum += w.slide[d] * e[pgi_block_of(fine.n, fine.beside(p, 2 * d + (p.at[d] & 1)).at)];
-        return (T)(scale() * (double)sum);
+        float sum = w.own * e[aggregate];
+        pgi_across(l, at, [&](const int to[3], int a) {
+            if (w.slide[a] > 0) sum += w.slide[a] * e[l.aggregate_at(to)];
+        });
+        pgi_data<T>(u)[at[0] + at[1] * u.sj + at[2] * u.sk] += (T)(scale() * (double)sum);
     }
-    PGI_HD T correction(const spot &p) const
-    {
-        const int aggregate = fine.is_live(p.cell) ? fine.aggregate_at(p) : -1;
-        if (aggregate < 0) return 0;
-        if (!fine.node) return weighted(p, fine.weights_at(p));
-        const auto own = fine.row(p);
-        const pgi_factors f = fine.factors(p, own);
-        float sum = f.own * e[aggregate];
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            if (!(own.c[q] > 0) || f.inner >> q & 1) continue;
-            const int other = fine.aggregate_at(fine.beside(p, q));
-            if (other >= 0) sum += pgi_slide(f, q, own.c[q]) * e[other];
-        }
-        return (T)(scale() * (double)sum);
-    }
-    PGI_HD T &place(const spot &p) const { return pgi_data<T>(u)[p.at[0] + p.at[1] * u.sj + p.at[2] * u.sk]; }
-    PGI_HD void add(const spot &p, const pgi_weights &w) const { place(p) += weighted(p, w); }
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const spot p = fine.spot_at(i, j, k);
-        if (fine.is_live(p.cell)) place(p) += correction(p);
-    }
-};
-
-// The same where the weights of cells are stored.
-static PGI_HD inline pgi_stored_weights pgi_store_weight(const pgi_weights &w)
-{
-    const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
-    pgi_stored_weights to;
-    PGI_UNROLLED
-    for (int d = 0; d < 3; d++) to.slide[d] = pgi_to_bf16(w.slide[d]);
-    to.held = pgi_to_bf16(held > 1e-6f ? held : 0);    // less is round-off
-    return to;
-}
-static PGI_HD inline pgi_weights pgi_read_weights(const pgi_stored_weights &w)
-{
-    pgi_weights to;
-    to.own = 1 - pgi_from_bf16(w.held);
-    PGI_UNROLLED
-    for (int d = 0; d < 3; d++) to.own -= to.slide[d] = pgi_from_bf16(w.slide[d]);
-    return to;
-}
-template <class T> struct pgi_store_weights {
-    pgi_finest<T> fine;
-    pgi_stored_weights *to;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        const auto p = fine.spot_at(i, j, k);
-        to[p.cell] = pgi_store_weight(fine.weights_at(p));
-    }
-};
-template <class T> struct pgi_restrict_weighted {
-    pgi_restrict_finest<T> one;
-    const pgi_stored_weights *weights;
-    PGI_HD void operator()(int I, int J, int K) const
-    {
-        const pgi_finest<T> &fine = one.fine;
-        double sum = 0;
-        for (int k = 2 * K; k < 2 * K + 2 && k < fine.n[2]; k++)
-            for (int j = 2 * J; j < 2 * J + 2 && j < fine.n[1]; j++) PGI_UNROLLED
-        for (int e = 0; e < 2; e++) {
-            if (2 * I + e >= fine.n[0]) continue;
-            const auto p = fine.spot_at(2 * I + e, j, k);
-            sum += (double)pgi_read_weights(weights[p.cell]).own * one.residual(p);
-            pgi_across(fine, p, [&](const auto &to, int d) {
-                sum += (double)pgi_from_bf16(weights[to.cell].slide[d]) * one.residual(to);
-            });
-        }
-        one.f[I + pgi_half(fine.n[0]) * (J + pgi_half(fine.n[1]) * K)] = (float)(one.scale() * sum);
-    }
-};
-template <class T> struct pgi_prolong_weighted {
-    pgi_prolong_finest<T> one;
-    const pgi_stored_weights *weights;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        const auto p = one.fine.spot_at(i, j, k);
-        if (one.fine.is_live(p.cell)) one.add(p, pgi_read_weights(weights[p.cell]));
+        const int at[3] = {i, j, k}, own = l.aggregate_at(at);
+        if (own >= 0) add(at, own, pgi_unpack_weights(l.weights[pgi_cell_of(l.n, at)]));
     }
 };
 
@@ -21100,7 +20940,7 @@ template <class T> static PGI_HD inline void pgi_store_pair(T *p, const T v[2])
 
 // Coarse cells of grids of quads
 struct pgi_quad_grid {
-    const unsigned *quads, *packed;
+    const unsigned *quads, *weights;    // weights: of cells of quads that are not plain
     const int *others, *others_number;
     int n[3], coarse[3], periodic[3];
     // Rows and planes that are inside, and whose coarse cells are complete
@@ -21123,10 +20963,9 @@ struct pgi_quad_grid {
         return cells.plain[periodic[0] ? 1 : 1 + (i == n[0] - 1) - (i == 0)];
     }
     // Of a cell of a quad that is not
-    template <class T>
-    PGI_HD pgi_weights packed_weights(const pgi_finest<T> &fine, const typename pgi_finest<T>::spot &p) const
+    PGI_HD pgi_weights own_weights(const pgi_mask_level &fine, const int at[3]) const
     {
-        return fine.is_plain(p) ? fine.a.cells->plain[1] : pgi_unpack_weights(packed[p.cell]);
+        return fine.is_plain(at) ? fine.cells->plain[1] : pgi_unpack_weights(weights[pgi_cell_of(n, at)]);
     }
     PGI_HD int64_t at(int I, int J, int k) const { return I + coarse[0] * (J + (int64_t)coarse[1] * k); }
     // To the coarse cell beside the one at index I of an axis, or 0: there is none
@@ -21181,7 +21020,8 @@ struct pgi_find_others {
 
 // The correction of a coarse cell's two quads where both are plain; pgi_prolong_others is for the rest.
 template <class T> struct pgi_prolong_blocks {
-    pgi_prolong_finest<T> one;
+    pgi_prolong_lattice<T> one;
+    pgi_mask_level fine;
     pgi_quad_grid blocks;
     PGI_HD void operator()(int I, int J, int K) const
     {
@@ -21197,7 +21037,7 @@ template <class T> struct pgi_prolong_blocks {
                     y[2] = {one.e[at + row * blocks.step(1, J, 0)], one.e[at + row * blocks.step(1, J, 1)]},
                     z[2] = {one.e[at + plane * blocks.step(2, K, 0)], one.e[at + plane * blocks.step(2, K, 1)]};
         if ((all & PGI_ALL_PLAIN) != PGI_ALL_PLAIN) return;
-        const pgi_weights *const plain = one.fine.a.cells->plain;
+        const pgi_weights *const plain = fine.cells->plain;
         const pgi_weights w[2] = {plain[I == 0 && !blocks.periodic[0] ? 0 : 1],
                                   plain[2 * I + 2 == blocks.n[0] && !blocks.periodic[0] ? 2 : 1]};
         const double scale = one.scale();
@@ -21212,7 +21052,8 @@ template <class T> struct pgi_prolong_blocks {
     }
 };
 template <class T> struct pgi_prolong_others {
-    pgi_prolong_finest<T> one;
+    pgi_prolong_lattice<T> one;
+    pgi_mask_level fine;
     pgi_quad_grid blocks;
     enum { LANES = 8 };    // one for each cell of a coarse one
     PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
@@ -21226,21 +21067,21 @@ template <class T> struct pgi_prolong_others {
                        high = 2 * K + 1 < blocks.n[2] ? blocks.quads[blocks.at(I, J, 2 * K + 1)] : low;
         if (inside && (low & high & PGI_ALL_PLAIN) == PGI_ALL_PLAIN) return;
         if (!((low | high) & PGI_ALL_LIVE)) return;
-        const int q = (int)(p % LANES), i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2);
-        if (i >= blocks.n[0] || j >= blocks.n[1] || k >= blocks.n[2]) return;
-        const typename pgi_finest<T>::spot at_cell = one.fine.spot_at(i, j, k);
-        if (!one.fine.is_live(at_cell.cell)) return;
-        const int is_plain = blocks.is_plain(q >> 2 ? high : low, J, k);
-        one.add(at_cell,
-                is_plain ? blocks.plain_weights(*one.fine.a.cells, i) : blocks.packed_weights(one.fine, at_cell));
+        const int q = (int)(p % LANES);
+        for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (q >> d & 1);
+        if (at[0] >= blocks.n[0] || at[1] >= blocks.n[1] || at[2] >= blocks.n[2]) return;
+        if (!fine.is_live(pgi_cell_of(fine.n, at))) return;
+        const int is_plain = blocks.is_plain(q >> 2 ? high : low, J, at[2]);
+        one.add(at, pgi_block_of(fine.n, at),
+                is_plain ? blocks.plain_weights(*fine.cells, at[0]) : blocks.own_weights(fine, at));
     }
 };
 
 // Packs the weights of the cells of quads that are not plain.
-template <class T> struct pgi_pack_others {
-    pgi_finest<T> fine;
+struct pgi_pack_others {
+    pgi_mask_level fine;
     pgi_quad_grid blocks;
-    unsigned *packed;
+    unsigned *weights;
     enum { LANES = 8 };
     PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
@@ -21249,14 +21090,14 @@ template <class T> struct pgi_pack_others {
         pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
         for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
         if (!blocks.is_other(at)) return;
-        const typename pgi_finest<T>::spot to = fine.spot_at(at[0], at[1], at[2]);
-        if (fine.is_live(to.cell)) packed[to.cell] = pgi_pack_weights(fine.weights_at(to));
+        const int64_t cell = pgi_cell_of(fine.n, at);
+        if (fine.is_live(cell)) weights[cell] = pgi_pack_weights(pgi_weights_of_cell(fine, at));
     }
 };
 
 // The residual of the cells of quads that are not plain.
 template <class T> struct pgi_residual_of_others {
-    pgi_finest<T> fine;
+    pgi_cell_operator<T> a;
     pgi_quad_grid blocks;
     pgi_grid u, f, r;
     enum { LANES = 8 };
@@ -21266,24 +21107,26 @@ template <class T> struct pgi_residual_of_others {
         int at[3];
         pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
         for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
-        if (!blocks.is_other(at) || !fine.is_live(fine.spot_at(at[0], at[1], at[2]).cell)) return;
+        if (!blocks.is_other(at)) return;
         const int i = at[0], j = at[1], k = at[2];
-        const pgi_even_cells<T> cells = {fine.a, {0, {0, 0, 0, 0, 0, 0}, 0}};
+        const int64_t cell = pgi_cell_at(a.b, i, j, k);
+        if (!(a.kind[cell] & PGI_LIVE)) return;
+        const pgi_even_cells<T> cells = {a, {0, {0, 0, 0, 0, 0, 0}, 0}};
         const T *const from = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const pgi_cell_value<T> own = cells.value(cells.look(pgi_cell_at(fine.a.b, i, j, k), from, u.sj, u.sk, i, j, k),
-                                                  from, u.sj, u.sk, i, j, k);
+        const pgi_cell_value<T> own =
+            cells.value(cells.look(cell, from, u.sj, u.sk, i, j, k), from, u.sj, u.sk, i, j, k);
         pgi_data<T>(r)[i + j * r.sj + k * r.sk] = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au;
     }
 };
 
 // What they give to the coarse cells: those of a coarse cell, and those across its faces.
 template <class T> struct pgi_restrict_others {
-    pgi_finest<T> fine;
+    pgi_mask_level fine;
     pgi_quad_grid blocks;
     pgi_grid r;
     float *to;
     double scale;
-    int scaled;
+    const pgi_state *scaled;    // or NULL
     // A lane has one cell: the first eight those of the coarse cell, then there are four across each face.
     enum { LANES = 32 };
     PGI_HD double share(const int coarse[3], int lane) const
@@ -21300,9 +21143,8 @@ template <class T> struct pgi_restrict_others {
         }
         for (int d = 0; d < 3; d++) at[d] += bits >> d & 1;
         if (!blocks.is_other(at)) return 0;
-        const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], at[2]);
-        if (!fine.is_live(p.cell)) return 0;
-        const pgi_weights w = blocks.packed_weights(fine, p);
+        if (!fine.is_live(pgi_cell_of(fine.n, at))) return 0;
+        const pgi_weights w = blocks.own_weights(fine, at);
         const float weight = axis < 0 ? w.own : axis == 0 ? w.slide[0] : axis == 1 ? w.slide[1] : w.slide[2];
         return weight != 0 ? (double)weight * (double)pgi_data<T>(r)[at[0] + at[1] * r.sj + at[2] * r.sk] : 0;
     }
@@ -21313,7 +21155,7 @@ template <class T> struct pgi_restrict_others {
         const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
         pgi_place_of(blocks.coarse, coarse, at);
         const double sum = pgi_total_of_lanes(share(at, lane), (int)LANES);
-        if (lane == 0) to[coarse] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
+        if (lane == 0) to[coarse] += (float)(scale * (scaled ? scaled->scale : 1) * sum);
     }
 };
 
@@ -21321,21 +21163,24 @@ template <class T> struct pgi_restrict_others {
 // ---- the residual of the finest level, restricted to a grid ----
 
 template <class T> struct pgi_cell_restriction_job {
-    pgi_finest<T> fine;
+    pgi_cell_operator<T> op;
+    int n[3];
+    double unit;    // of rows
     pgi_quad_grid blocks;
     pgi_bricks bricks;    // of coarse cells
     pgi_grid u, f;
     float *to;
     double scale;
-    int scaled, tiles[2], planes;    // planes: coarse ones, of a block
+    const pgi_state *scaled;         // or NULL
+    int tiles[2], planes;            // planes: coarse ones, of a block
     const pgi_stored_row *stored;    // and weights: with PGI_BY_ROWS
-    const pgi_stored_weights *weights;
+    const unsigned *weights;
 };
-// What is stored of two rows of two cells, as words: a cell's links along x and y, along z and its shift; the shares of
-// what it gives across its outer faces along x and y, along z and what is lost. south: links of the row before, if
-// along y.
+// What is stored of two rows of two cells, as words: a cell's links along x and y, along z and its shift; and its
+// weights. south: links of the row before, if along y.
 struct pgi_stored_quad {
-    uint4 row[2], weights[2];
+    uint4 row[2];
+    uint2 weights[2];
     unsigned south[2];
 };
 // A block marches along z with a tile of coarse columns and one more on every side, a thread with one of them, which is
@@ -21369,8 +21214,8 @@ template <class T, int CELLS> struct pgi_restriction_march {
     }
     __device__ void begin(int tile_x, int tile_y, int first)
     {
-        const pgi_finest<T> &fine = a.fine;
-        const pgi_axis<T> *const axis = fine.a.b.axis;
+        const pgi_cell_operator<T> &op = a.op;
+        const pgi_axis<T> *const axis = op.b.axis;
         lane = (int)threadIdx.x, warp = (int)threadIdx.y;
         const int width = pgi_half(axis[0].n), height = pgi_half(axis[1].n);
         const int column = tile_x * 30 - 1 + lane, row = tile_y * (WARPS - 2) - 1 + warp;
@@ -21387,7 +21232,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
             find_weights();
         else
             find_plain();
-        scale = a.scale * (a.scaled ? fine.a.b.state->scale : 1);
+        scale = a.scale * (a.scaled ? a.scaled->scale : 1);
         closing = opening = beyond = 0;
         for (int q = 0; q < 3; q++) mask[q] = mask_at(first + q);
         load(u_at, a.u, first - 1, mask_at(first - 1), before);
@@ -21403,31 +21248,31 @@ template <class T, int CELLS> struct pgi_restriction_march {
     }
     __device__ void find_weights()
     {
-        const pgi_axis<T> *const axis = a.fine.a.b.axis;
+        const pgi_axis<T> *const axis = a.op.b.axis;
         for (int q = 0; q < 2; q++) {
-            x_weight[q] = there ? (T)(a.fine.unit * pgi_weight_of(axis[0], q && whole ? 2 * I + 1 : 2 * I)) : (T)0;
+            x_weight[q] = there ? (T)(a.unit * pgi_weight_of(axis[0], q && whole ? 2 * I + 1 : 2 * I)) : (T)0;
             y_weight[q] = there ? (T)pgi_weight_of(axis[1], q && has_row() ? 2 * J + 1 : 2 * J) : (T)0;
         }
     }
-    __device__ int has_row() const { return 2 * J + 1 < a.fine.n[1]; }    // a second one
+    __device__ int has_row() const { return 2 * J + 1 < a.n[1]; }    // a second one
     __device__ void find_plain()
     {
-        const pgi_finest<T> &fine = a.fine;
-        const pgi_axis<T> *const axis = fine.a.b.axis;
+        const pgi_cell_operator<T> &op = a.op;
+        const pgi_axis<T> *const axis = op.b.axis;
         for (int c = 0; c < 2; c++) {
             const int i = 2 * I + c, start = !axis[0].periodic && i == 0, end = !axis[0].periodic && i == axis[0].n - 1;
-            const pgi_weights w = fine.a.cells->plain[start ? 0 : end ? 2 : 1];
+            const pgi_weights w = op.cells->plain[start ? 0 : end ? 2 : 1];
             const bool counts = c == 0 || whole;
-            low[c] = start ? (T)0 : fine.a.even[0];
-            high[c] = end ? (T)0 : fine.a.even[0];
-            reaction[c] = (T)fine.a.b.state->alpha;
-            if (start) reaction[c] += (T)fine.a.cells->end[0];
-            if (end) reaction[c] += (T)fine.a.cells->end[1];
+            low[c] = start ? (T)0 : op.even[0];
+            high[c] = end ? (T)0 : op.even[0];
+            reaction[c] = (T)op.b.state->alpha;
+            if (start) reaction[c] += (T)op.cells->end[0];
+            if (end) reaction[c] += (T)op.cells->end[1];
             own[c] = counts ? (T)w.own : (T)0;
             for (int d = 0; d < 3; d++) slide[c][d] = counts ? (T)w.slide[d] : (T)0;
         }
     }
-    __device__ int plane_at(int k) const { return pgi_wrap(k, a.fine.n[2], a.fine.a.b.axis[2].periodic); }
+    __device__ int plane_at(int k) const { return pgi_wrap(k, a.n[2], a.op.b.axis[2].periodic); }
     __device__ unsigned mask_at(int k) const
     {
         const int z = plane_at(k);
@@ -21436,25 +21281,30 @@ template <class T, int CELLS> struct pgi_restriction_march {
         return quads_at[quads_pitch * z];
     }
     // Two cells side by side, of which the first exists
-    __device__ uint4 pair_at(const void *array, int64_t cell) const
+    __device__ uint4 rows_at(int64_t cell) const
     {
-        const uint2 *const from = (const uint2 *)array + cell;
-        if (a.fine.n[0] % 2 == 0) return *(const uint4 *)from;
+        const uint2 *const from = (const uint2 *)a.stored + cell;
+        if (a.n[0] % 2 == 0) return *(const uint4 *)from;
         const uint2 own = from[0], next = whole ? from[1] : uint2{0, 0};
         return uint4{own.x, own.y, next.x, next.y};
     }
+    __device__ uint2 weights_at(int64_t cell) const
+    {
+        const unsigned *const from = a.weights + cell;
+        if (a.n[0] % 2 == 0) return *(const uint2 *)from;
+        return uint2{from[0], whole ? from[1] : 0};
+    }
     __device__ pgi_stored_quad quad_at(int k, unsigned live) const
     {
-        const int *const n = a.fine.n;
+        const int *const n = a.n;
         const int64_t cell = 2 * I + n[0] * (2 * J + (int64_t)n[1] * plane_at(k));
-        const int south = pgi_wrap(2 * J - 1, n[1], a.fine.a.b.axis[1].periodic);
-        const uint4 none = {0, 0, 0, 0};
-        pgi_stored_quad q = {{none, none}, {none, none}, {0, 0}};
+        const int south = pgi_wrap(2 * J - 1, n[1], a.op.b.axis[1].periodic);
+        pgi_stored_quad q = {};
         if (!live) return q;
-        q.row[0] = pair_at(a.stored, cell), q.weights[0] = pair_at(a.weights, cell);
-        if (has_row()) q.row[1] = pair_at(a.stored, cell + n[0]), q.weights[1] = pair_at(a.weights, cell + n[0]);
+        q.row[0] = rows_at(cell), q.weights[0] = weights_at(cell);
+        if (has_row()) q.row[1] = rows_at(cell + n[0]), q.weights[1] = weights_at(cell + n[0]);
         if (south >= 0) {
-            const uint4 row = pair_at(a.stored, cell + (int64_t)n[0] * (south - 2 * J));
+            const uint4 row = rows_at(cell + (int64_t)n[0] * (south - 2 * J));
             q.south[0] = row.x, q.south[1] = row.z;
         }
         return q;
@@ -21489,8 +21339,8 @@ template <class T, int CELLS> struct pgi_restriction_march {
     // The residuals of plane k: integrated, from its rows, or were all of its cells plain
     __device__ void residuals(int slot, int k, T (&r)[2][2]) const
     {
-        const pgi_axis<T> &z = a.fine.a.b.axis[2];
-        const T cy = a.fine.a.even[1], cz = a.fine.a.even[2],
+        const pgi_axis<T> &z = a.op.b.axis[2];
+        const T cy = a.op.even[1], cz = a.op.even[2],
                 z_weight = BY_ROWS ? (T)pgi_weight_of(z, plane_at(k) < 0 ? 0 : plane_at(k)) : (T)1;
         const pgi_both<T> ym = rows[slot][warp > 0 ? warp - 1 : 0][1][lane],
                           yp = rows[slot][warp < WARPS - 1 ? warp + 1 : warp][0][lane];
@@ -21556,14 +21406,11 @@ template <class T, int CELLS> struct pgi_restriction_march {
         for (int q = 0; q < 2; q++)
 #pragma unroll
             for (int c = 0; c < 2; c++) {
-                const unsigned across = c ? quad.weights[q].z : quad.weights[q].x,
-                               up = c ? quad.weights[q].w : quad.weights[q].y;
-                const float x = pgi_low_half(across), y = pgi_high_half(across), z = pgi_low_half(up),
-                            lost = pgi_high_half(up);
-                s.own += (T)(1 - lost - x - y - z) * r[q][c];
-                s.x[c] += (T)x * r[q][c];
-                s.y[q] += (T)y * r[q][c];
-                s.z += (T)z * r[q][c];
+                const pgi_weights w = pgi_unpack_weights(c ? quad.weights[q].y : quad.weights[q].x);
+                s.own += (T)w.own * r[q][c];
+                s.x[c] += (T)w.slide[0] * r[q][c];
+                s.y[q] += (T)w.slide[1] * r[q][c];
+                s.z += (T)w.slide[2] * r[q][c];
             }
         return s;
     }
@@ -21597,7 +21444,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
         shares[ODD][warp][0][lane] = s.y[0];
         shares[ODD][warp][1][lane] = s.y[1];
         if (!ODD && k > first + 1 && mine)
-            a.to[I + pgi_half(a.fine.n[0]) * J + quads_pitch * (k / 2 - 1)] = (float)(scale * (double)closing);
+            a.to[I + pgi_half(a.n[0]) * J + quads_pitch * (k / 2 - 1)] = (float)(scale * (double)closing);
         mask[0] = mask[1], mask[1] = mask[2], mask[2] = later;
         if (BY_ROWS) pass_upwards();
         quad = next;
@@ -21627,8 +21474,8 @@ static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PG
     __shared__ typename march_of::plane_of_rows rows[3];
     __shared__ typename march_of::plane_of_shares shares[2];
     const int tiles = a.tiles[0] * a.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
-    const int planes = pgi_half(a.fine.n[2]), tile_x = tile % a.tiles[0], tile_y = tile / a.tiles[0];
-    const int width = pgi_half(a.fine.n[0]), height = pgi_half(a.fine.n[1]);
+    const int planes = pgi_half(a.n[2]), tile_x = tile % a.tiles[0], tile_y = tile / a.tiles[0];
+    const int width = pgi_half(a.n[0]), height = pgi_half(a.n[1]);
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, x0 = own[0] * tile_x, y0 = own[1] * tile_y;
     const int x[2] = {x0, x0 + own[0] < width ? x0 + own[0] : width},
               y[2] = {y0, y0 + own[1] < height ? y0 + own[1] : height};
@@ -21642,133 +21489,75 @@ static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PG
 
 #endif
 
-// The grid of the first coarse level: steps of its cycle, point by point.
-struct pgi_lattice_row {
-    float c[6], d;
-    int to[6];
+// Steps of the cycle on such a level, point by point. What a cell is not linked to counts 0 times.
+template <class T> struct pgi_links_value {
+    T sum, diagonal;    // of c u over the links
 };
-static PGI_HD inline pgi_lattice_row pgi_lattice_row_of(const pgi_lattice &l, int i, int j, int k)
+template <class T>
+static PGI_HD inline pgi_links_value<T> pgi_links_value_of(const pgi_lattice &l, const int at[3], const pgi_grid &u)
 {
-    const int at[3] = {i, j, k}, stride[3] = {1, l.n[0], l.n[0] * l.n[1]};
-    const int cell = i + l.n[0] * (j + l.n[1] * k);
-    const int periodic[3] = {l.periodic & 1, l.periodic >> 1 & 1, l.periodic >> 2 & 1};
-    pgi_lattice_row r;
-    pgi_read_stored(l.rows, l.n, periodic, at, r.c, &r.d);
+    const int64_t stride[3] = {1, u.sj, u.sk};
+    const T *const p = pgi_data<T>(u) + at[0] + at[1] * u.sj + at[2] * u.sk;
+    float c[6], shift;
+    pgi_read_stored(l.rows, l.n, l.periodic, at, c, &shift);
+    pgi_links_value<T> v = {0, (T)shift};
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) {
-        const int a = q / 2, n = l.n[a], wraps = at[a] == (q & 1 ? n - 1 : 0);
-        const int there = n > 1 && (!wraps || l.periodic >> a & 1);
-        const int step = (q & 1 ? 1 : -1) * (wraps ? 1 - n : 1);
-        r.to[q] = there ? cell + step * stride[a] : cell;
-        r.d += r.c[q];
+        const int a = q / 2, step = pgi_index_beside(l.n[a], at[a], q) - at[a];
+        v.diagonal += (T)c[q];
+        v.sum += (T)c[q] * p[step * stride[a]];
     }
-    return r;
+    return v;
 }
-struct pgi_lattice_relax {
+template <class T> struct pgi_relax_lattice {
     pgi_lattice l;
+    pgi_grid u, f;
+    pgi_measures<T> measures;
+    T omega;
     int colour, pairs, from_zero;    // pairs: no seams, i counts pairs of cells; from_zero: all cells, u is 0 where not
                                      // of the colour
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (pairs) {
-            i = 2 * i + ((colour + j + k) & 1);
-            if (i >= l.n[0]) return;
-        } else {
-            const int at[3] = {i, j, k};
-            const int own = pgi_colour_at(l.n, l.seams, at) == colour;
-            if (!own && from_zero) l.u[i + l.n[0] * (j + l.n[1] * k)] = 0;
-            if (!own) return;
+        const int at[3] = {pairs ? 2 * i + ((colour + j + k) & 1) : i, j, k};
+        if (at[0] >= l.n[0]) return;
+        T *const p = pgi_data<T>(u) + at[0] + j * u.sj + k * u.sk;
+        if (!pairs && pgi_colour_at(l.n, l.seams, at) != colour) {
+            if (from_zero) *p = 0;
+            return;
         }
-        const int cell = i + l.n[0] * (j + l.n[1] * k);
-        const pgi_lattice_row r = pgi_lattice_row_of(l, i, j, k);
-        float sum = l.f[cell];
-        PGI_UNROLLED
-        for (int q = 0; q < 6 && !from_zero; q++) sum += r.c[q] * l.u[r.to[q]];
-        l.u[cell] = r.d > 0 ? sum / r.d : 0;
+        const pgi_links_value<T> v = pgi_links_value_of<T>(l, at, u);
+        const T right = (T)measures.of(at) * pgi_data<T>(f)[at[0] + j * f.sj + k * f.sk];
+        const T alone = v.diagonal > 0 ? (from_zero ? right : right + v.sum) / v.diagonal : 0;
+        *p = from_zero ? omega * alone : omega == 1 ? alone : *p + omega * (alone - *p);
     }
 };
-struct pgi_lattice_defect {
+// r = f - A u, integrated
+template <class T> struct pgi_lattice_defect {
     pgi_lattice l;
+    pgi_grid u, f, r;
+    pgi_measures<T> measures;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const int cell = i + l.n[0] * (j + l.n[1] * k);
-        const pgi_lattice_row r = pgi_lattice_row_of(l, i, j, k);
-        float sum = l.f[cell] - r.d * l.u[cell];
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) sum += r.c[q] * l.u[r.to[q]];
-        l.r[cell] = sum;
+        const int at[3] = {i, j, k};
+        const pgi_links_value<T> v = pgi_links_value_of<T>(l, at, u);
+        const T own = pgi_data<T>(u)[i + j * u.sj + k * u.sk], right = pgi_data<T>(f)[i + j * f.sj + k * f.sk];
+        pgi_data<T>(r)[i + j * r.sj + k * r.sk] =
+            v.diagonal > 0 ? (T)measures.of(at) * right - v.diagonal * own + v.sum : (T)0;
     }
 };
-
-// Transfers between the grid and the list after it. Nodes slide across the outer faces of their coarse cells alone.
-struct pgi_weigh_lattice {
-    pgi_lattice_level l;
-    PGI_HD int64_t count() const { return l.nodes(); }
-    PGI_HD void operator()(int64_t node) const
-    {
-        const pgi_factors f = l.factors_of((int)node);
-        pgi_weights w = {f.own, {0, 0, 0}};
-        int at[3];
-        pgi_place_of(l.n, node, at);
-        l.links((int)node, [&](int, int q, float c) {
-            PGI_UNROLLED
-            for (int d = 0; d < 3; d++)
-                if (q == 2 * d + (at[d] & 1)) w.slide[d] = pgi_slide(f, q, c);
-        });
-        l.weights[node] = pgi_store_weight(w);
-    }
-};
-// f(neighbour, axis) for the neighbours of a cell of the grid that lie in other coarse cells
-template <class F> static PGI_HD inline void pgi_across(const pgi_lattice &l, const int at[3], int cell, const F &f)
+// A sweep, one colour after the other
+template <class T> static void pgi_sweep_lattice(pg_solver *s, const pgi_bricks &bricks, pgi_relax_lattice<T> body,
+                                                 pgi_omega omega, int reversed, int from_zero)
 {
-    const int stride[3] = {1, l.n[0], l.n[0] * l.n[1]};
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        const int a = q / 2, n = l.n[a], wraps = at[a] == (q & 1 ? n - 1 : 0);
-        const int to = wraps ? n - 1 - at[a] : at[a] + (q & 1 ? 1 : -1);
-        if (to / 2 != at[a] / 2 && (!wraps || l.periodic >> a & 1)) f(cell + (to - at[a]) * stride[a], a);
+    const int *const n = body.l.n, half[3] = {(n[0] + 1) / 2, n[1], n[2]}, colours = pgi_colours_of(body.l.seams);
+    for (int c = 0; c < colours; c++) {
+        body.colour = reversed ? colours - 1 - c : c;
+        body.omega = (T)(c % 2 ? omega.second : omega.first);
+        body.from_zero = from_zero && c == 0;
+        body.pairs = !body.l.seams && !body.from_zero;
+        pgi_for_fluid(s, body.pairs ? half : n, body.pairs ? pgi_bricks_of_pairs(bricks) : bricks, body);
     }
 }
-// LANES of a warp share the cells of a node.
-template <int LANES> struct pgi_restrict_lattice {
-    pgi_lattice l;
-    pgi_list to;
-    float *f;
-    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] * LANES; }
-    PGI_HD void operator()(int64_t p) const
-    {
-        const int64_t J = p / LANES;
-        int coarse[3];
-        float sum = 0;
-        pgi_place_of(to.n, to.cell[J], coarse);
-        PGI_UNROLLED
-        for (int q = (int)(p % LANES); q < 8; q += LANES) {
-            const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
-            const int cell = at[0] + l.n[0] * (at[1] + l.n[1] * at[2]);
-            if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2] || l.aggregate[cell] != (int)J) continue;
-            sum += pgi_read_weights(l.weights[cell]).own * l.r[cell];
-            pgi_across(l, at, cell,
-                       [&](int other, int a) { sum += pgi_from_bf16(l.weights[other].slide[a]) * l.r[other]; });
-        }
-        sum = pgi_total_of_lanes(sum, LANES);
-        if (p % LANES == 0) f[J] = sum;
-    }
-};
-struct pgi_prolong_lattice {
-    pgi_lattice l;
-    const float *e;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k}, cell = i + l.n[0] * (j + l.n[1] * k), own = l.aggregate[cell];
-        if (own < 0) return;
-        const pgi_weights w = pgi_read_weights(l.weights[cell]);
-        float sum = w.own * e[own];
-        pgi_across(l, at, cell, [&](int other, int a) {
-            if (w.slide[a] > 0) sum += w.slide[a] * e[l.aggregate[other]];
-        });
-        l.u[cell] += sum;
-    }
-};
 
 // ---- on the host: the levels, one after the other ----
 
@@ -21878,26 +21667,38 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
     pgi_for_phases(s, invert);
 }
 
-// 0 where the level is small, or has no quads, or its axes are not even ones.
-template <class T> static int pgi_blocks_of(const pg_solver *s, const pgi_cell_operator<T> &a, pgi_quad_grid *blocks)
-{
-    blocks->quads = s->obstacles.quads;
-    blocks->others = s->obstacles.others, blocks->others_number = s->obstacles.others_number;
-    blocks->packed = s->obstacles.packed;
-    if (!blocks->quads || !blocks->others || !a.is_even) return 0;
-    for (int d = 0; d < 3; d++) {
-        const pgi_axis<T> &axis = a.b.axis[d];
-        if (axis.n < 4 || axis.seam) return 0;
-        blocks->n[d] = axis.n, blocks->coarse[d] = pgi_half(axis.n), blocks->periodic[d] = axis.periodic;
-    }
-    return 1;
-}
-
-template <class T> static void pgi_list_others(pg_solver *s)
+// Whether the finest level has no rows, but goes by its mask in all that is done: see pgi_mask_level.
+static int pgi_has_blocks(const pg_solver *s) { return s->obstacles.others != NULL; }
+static pgi_quad_grid pgi_blocks_of(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_quad_grid blocks;
-    if (!pgi_blocks_of(s, pgi_operator_of<T>(s, &s->level[0]), &blocks)) return;
+    pgi_quad_grid blocks = {o->quads, o->fine.weights, o->others, o->others_number, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
+    for (int d = 0; d < 3; d++) {
+        blocks.n[d] = o->fine.n[d], blocks.coarse[d] = o->lattice.n[d];
+        blocks.periodic[d] = o->fine.periodic >> d & 1;
+    }
+    return blocks;
+}
+template <class T> static pgi_mask_level pgi_mask_level_of(const pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, &s->level[0]);
+    const int *const n = o->fine.n;
+    const pgi_mask_level level = {{n[0], n[1], n[2]},
+                                  o->fine.periodic,
+                                  o->kind,
+                                  o->cells,
+                                  s->state,
+                                  {(double)a.even[0], (double)a.even[1], (double)a.even[2]},
+                                  o->unit * o->value_of_cells.measure};
+    return level;
+}
+
+static void pgi_list_others(pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_quad_grid blocks = pgi_blocks_of(s);
+    if (!pgi_has_blocks(s)) return;
     for (int lists = 0; lists < 2; lists++) {
         const pgi_find_others find = {blocks, o->parent, o->others, lists};
         pgi_for_points(s, blocks.coarse, find);
@@ -21905,96 +21706,104 @@ template <class T> static void pgi_list_others(pg_solver *s)
     }
 }
 
-// Makes all coarse levels anew: of the operator, the alpha and the mask as they are.
-template <class T> static pgi_finest<T> pgi_finest_of(const pg_solver *s)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    const pgi_level *const l = &s->level[0];
-    const pgi_finest<T> fine = {
-        {l->n[0], l->n[1], l->n[2]}, pgi_operator_of<T>(s, l), o->robust ? o->node : NULL, o->unit};
-    return fine;
-}
-template <class T> struct pgi_set_plain {
-    pgi_finest<T> fine;
+struct pgi_set_plain {
+    pgi_mask_level fine;
     pgi_cells *cells;
-    int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
-        *overflow = 0;
-        for (int side = -1; side <= 1; side++) cells->plain[1 + side] = fine.plain_weights(side);
-        fine.plain_lattice(cells->plain_link, &cells->plain_shift);
+        for (int side = -1; side <= 1; side++) {
+            const pgi_mask_level level = fine.all_plain(side);
+            const int at[3] = {side > 0 ? level.n[0] - 1 : 0, 0, 0};
+            cells->plain[1 + side] = pgi_unpack_weights(pgi_pack_weights(pgi_weights_of_cell(level, at)));
+        }
+        const int first[3] = {0, 0, 0};
+        cells->plain_row = pgi_coarse_row(fine.all_plain(0), first);
     }
 };
+// Rows of the finest level, of links between cells that have rows; what leads elsewhere holds a cell.
 template <class T> struct pgi_store_rows {
-    pgi_finest<T> exact;
+    pgi_cell_operator<T> a;
+    double unit;
     pgi_stored_row *to;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const auto p = exact.spot_at(i, j, k);
-        const auto own = exact.row(p);
-        pgi_stored_row row;
-        for (int d = 0; d < 3; d++) row.c[d] = pgi_to_bf16(own.c[2 * d + 1]);
-        row.s = pgi_to_bf16(own.shift);
-        to[p.cell] = row;
-    }
-};
-struct pgi_store_lattice {
-    pgi_lattice l;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k}, cell = i + l.n[0] * (j + l.n[1] * k);
-        pgi_stored_row row;
-        for (int d = 0; d < 3; d++) {
-            const int goes_on = l.n[d] > 1 && (at[d] < l.n[d] - 1 || l.periodic >> d & 1);
-            row.c[d] = pgi_to_bf16(goes_on ? l.c[d][cell] : 0);
+        const pgi_axis<T> *const axis = a.b.axis;
+        const int at[3] = {i, j, k};
+        const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, pgi_plane_of(a.b)};
+        const pgi_cell_row<T> r = pgi_cell_row_of_kind(pgi_apart(a), a.kind[cell], i, j, k);
+        const double w = unit * pgi_cell_weight(a.b, i, j, k);
+        T held = r.reaction;
+        pgi_stored_row row = {{0, 0, 0}, 0};
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int64_t beside = cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2];
+            const int linked = r.c[q] != 0 && a.kind[beside] & PGI_LIVE;
+            held += linked ? 0 : r.c[q];
+            if (q & 1 && linked) row.c[q / 2] = pgi_to_bf16(pgi_in_range(w * (double)r.c[q]));
         }
-        row.s = pgi_to_bf16(l.s[cell]);
-        l.rows[cell] = row;
+        if (held > 0) row.s = pgi_to_bf16(pgi_in_range(w * (double)held));
+        to[cell] = row;
     }
 };
+template <class T> static void pgi_store_finest(pg_solver *s)
+{
+    const pgi_store_rows<T> store = {pgi_operator_of<T>(s, &s->level[0]), s->obstacles.unit, s->obstacles.fine.rows};
+    if (store.to) pgi_for_points(s, s->level[0].n, store);
+}
+
+static void pgi_weigh(pg_solver *s, const pgi_lattice &l)
+{
+    const pgi_weigh_cells weigh = {pgi_lattice_level(l)};
+    pgi_for_points(s, l.n, weigh);
+}
+template <class LEVEL> static void pgi_make_grid(pg_solver *s, const LEVEL &fine, const int *list, const int *listed)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_make_lattice<LEVEL> make = {fine, o->lattice, list, listed};
+    pgi_for_each(s, pgi_most_nodes(o, 0), make);
+}
+// The first coarse level by the mask, and what transfers to it take
+static void pgi_make_grid_by_mask(pg_solver *s, const pgi_mask_level &fine)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    int *const listed = o->parent, *const list = listed + 1;
+    const pgi_set_plain plain = {fine, o->cells};
+    const pgi_pack_others pack = {fine, pgi_blocks_of(s), o->fine.weights};
+    const pgi_set_number none = {listed, 0};
+    const pgi_make_plain_lattice make_plain = {fine, o->lattice, list, listed};
+    pgi_for_each(s, 1, plain);
+    pgi_for_each(s, pgi_most_nodes(o, 0) * pgi_pack_others::LANES, pack);
+    pgi_for_each(s, 1, none);
+    pgi_for_points(s, o->lattice.n, make_plain);
+    pgi_make_grid(s, fine, list, listed);
+}
+
+// Makes all coarse levels anew: of the operator, the alpha and the mask as they are.
 template <class T> static void pgi_make_levels(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_finest<T> fine = pgi_finest_of<T>(s);
-    if (o->stored) {
-        pgi_store_rows<T> store = {fine, o->stored};
-        store.exact.a.stored = NULL;
-        store.exact.a.apart = pgi_place_of_operator<T>(s, PGI_WITHOUT_ROWS);
-        pgi_for_points(s, s->level[0].n, store);
-    }
-    const pgi_set_plain<T> plain = {fine, o->cells, o->overflow};
-    pgi_for_each(s, 1, plain);
-    const pgi_store_weights<T> weights = {fine, o->transfers};
-    if (o->transfers) pgi_for_points(s, s->level[0].n, weights);
-    pgi_pack_others<T> pack = {fine, pgi_quad_grid(), o->packed};
-    if (pgi_blocks_of(s, fine.a, &pack.blocks))
-        pgi_for_each(s, pack.blocks.at(0, 0, pack.blocks.coarse[2]) * pgi_pack_others<T>::LANES, pack);
-    const pgi_lattice_level lattice(o->lattice);
-    const int64_t points = s->level[0].points;
-    if (o->robust) {
-        pgi_aggregate(s, fine, points, o->root, o->node, (pgi_factors *)NULL, o->list[0]);
-    } else {
-        int *const listed = fine.a.is_even && points > 1 ? o->parent : NULL, *const list = listed ? listed + 1 : NULL;
-        const pgi_make_plain_lattice<T> make_plain = {fine, o->lattice, list, listed};
-        const pgi_set_number none = {listed, 0};
-        const pgi_make_lattice<T> make = {fine, o->lattice, list, listed};
-        if (listed) pgi_for_each(s, 1, none);
-        if (listed) pgi_for_points(s, o->lattice.n, make_plain);
-        pgi_for_each(s, pgi_most_nodes(o, 0), make);
-        const pgi_store_lattice store = {o->lattice};
-        pgi_for_points(s, o->lattice.n, store);
-    }
-    for (int q = 1; q < o->levels; q++) {
-        const pgi_list &to = o->list[q], &from = o->list[q - 1];
-        if (q == 1 && !o->robust) {
-            pgi_aggregate(s, lattice, pgi_most_nodes(o, 0), lattice.root, lattice.aggregate, lattice.factors, to);
-            const pgi_weigh_lattice weigh = {lattice};
-            pgi_for_each(s, pgi_most_nodes(o, 0), weigh);
-        } else
+    const pgi_clear_words fits = {(unsigned *)o->overflow, 2};
+    pgi_for_each(s, fits.size, fits);
+    pgi_store_finest<T>(s);
+    if (pgi_has_blocks(s))
+        pgi_make_grid_by_mask(s, pgi_mask_level_of<T>(s));
+    else if (!o->robust)
+        pgi_make_grid(s, pgi_lattice_level(o->fine), NULL, NULL);
+    for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
+        const pgi_list &to = o->list[q];
+        const pgi_lattice &grid = q == 0 ? o->fine : o->lattice;
+        if (q == 0 || (q == 1 && !o->robust)) {
+            pgi_aggregate(s, pgi_lattice_level(grid), (int64_t)grid.n[0] * grid.n[1] * grid.n[2], grid.root,
+                          grid.aggregate, grid.factors, to);
+            if (q == 1) pgi_weigh(s, grid);
+        } else {
+            const pgi_list &from = o->list[q - 1];
             pgi_aggregate(s, pgi_list_level(from), pgi_most_nodes(o, q - 1), from.root, from.aggregate, from.factors,
                           to);
+        }
     }
+    if (o->fine.rows) pgi_weigh(s, o->fine);
 }
 
 struct pgi_run_body {
@@ -22037,6 +21846,7 @@ struct pgi_visit {
     int base;                  // the level that is its first list
     pgi_lattice *grid;         // of which passes exchange u and r
     bool is_lattice(int q) const { return q == 0 && !s->obstacles.robust; }
+    pgi_grid vector(float *base) const { return {base, 0, grid->n[0], (int64_t)grid->n[0] * grid->n[1], 0}; }
     pgi_node_task task(int what, int q) const
     {
         const pgi_node_task t = {(unsigned char)what, (unsigned char)(q - base), 0, 0, 0, 0, 0};
@@ -22071,9 +21881,6 @@ struct pgi_visit {
     }
     void sweep_lattice(int sweeps, int reversed) const
     {
-        const pgi_lattice &level = *grid;
-        const int colours = pgi_colours_of(level.seams), pairs = !level.seams,
-                  half[3] = {(level.n[0] + 1) / 2, level.n[1], level.n[2]};
         const pgi_bricks bricks = pgi_coarse_bricks(s);
         int from_zero = !reversed;
 #if PGI_GPU
@@ -22086,31 +21893,23 @@ struct pgi_visit {
             sweeps -= count;
         }
 #endif
-        for (int sweep = 0; sweep < sweeps; sweep++)
-            for (int c = 0; c < colours; c++) {
-                const int colour = reversed ? colours - 1 - c : c;
-                const pgi_lattice_relax relax = {level, colour, pairs && !from_zero, from_zero};
-                if (from_zero || !pairs)
-                    pgi_for_fluid(s, level.n, bricks, relax);
-                else
-                    pgi_for_fluid(s, half, pgi_bricks_of_pairs(bricks), relax);
-                from_zero = 0;
-            }
+        const pgi_relax_lattice<float> relax = {
+            *grid, vector(grid->u), vector(grid->f), pgi_no_measures<float>(), 1, 0, 0, 0};
+        for (int sweep = 0; sweep < sweeps; sweep++, from_zero = 0)
+            pgi_sweep_lattice(s, bricks, relax, pgi_evenly(1), reversed, from_zero);
     }
     // Defect and restriction to level q + 1
     void restrict_from(int q, int turn, int repeats) const
     {
         if (is_lattice(q)) {
-            const pgi_lattice_defect defect = {*grid};
+            const pgi_measures<float> none = pgi_no_measures<float>();
+            const pgi_lattice_defect<float> defect = {*grid, vector(grid->u), vector(grid->f), vector(grid->r), none};
             const pgi_list &next = s->obstacles.list[1];
-            float *const to = repeats ? next.g : next.f;
-            const pgi_restrict_lattice<8> shared = {*grid, next, to};
-            const pgi_restrict_lattice<1> restriction = {*grid, next, to};
+            const pgi_restrict_lattice<float> restriction = {
+                pgi_lattice_level(*grid), defect.r, repeats ? next.g : next.f, none, 1, NULL, next,
+                next.most_log_lanes};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), defect);
-            if (s->cuda)
-                pgi_for_each(s, 8 * (int64_t)next.capacity, shared);
-            else
-                pgi_for_each(s, next.capacity, restriction);
+            pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
             return;
         }
         pgi_node_task t = task(PGI_NODES_RESTRICT, q);
@@ -22123,7 +21922,8 @@ struct pgi_visit {
         const int sweeps = s->desc.nu_pre + s->desc.nu_post;
         if (is_lattice(q)) {
             const pgi_list_level next(s->obstacles.list[1]);
-            const pgi_prolong_lattice prolongation = {*grid, repeats ? next.e : next.from(sweeps)};
+            const pgi_prolong_lattice<float> prolongation = {pgi_lattice_level(*grid), vector(grid->u),
+                                                             repeats ? next.e : next.from(sweeps), 1, NULL};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), prolongation);
             return;
         }
@@ -22230,6 +22030,14 @@ static void pgi_choose_small(pg_solver *s)
     if (o->small != first) pgi_make_matrix(s);
 }
 
+// Of the finest level
+template <class T> static pgi_measures<T> pgi_measures_of(const pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, &s->level[0]);
+    return {a.is_uniform ? o->unit * o->value_of_cells.measure : 0, o->unit, a.b};
+}
+
 // Sweeps of the finest level from u or 0: in passes from grid to grid where they pay, else one colour after the other.
 // Returns where u is, which is u or `other`.
 template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_grid u, pgi_grid other, pgi_rhs rhs, int sweeps,
@@ -22248,23 +22056,28 @@ template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_grid u, pg
     }
 #endif
     (void)other;
+    if (s->obstacles.stored) {
+        const pgi_relax_lattice<T> relax = {s->obstacles.fine, u, rhs.f, pgi_measures_of<T>(s), 1, 0, 0, 0};
+        for (int q = 0; q < sweeps; q++)
+            pgi_sweep_lattice(s, s->obstacles.bricks, relax, omega, reversed, q == 0 && head == PGI_FROM_ZERO);
+        return u;
+    }
     if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u);
     for (int q = 0; q < sweeps; q++) s->ops->red_black(s, l, u, rhs, omega, reversed);
     return u;
 }
 
-// Whether rows and weights are stored of a large level, whose cells have two colours
+// Whether sweeps take rows that are stored, of a large level, whose cells have two colours
 template <class T> static int pgi_restricts_by_rows(const pg_solver *s, const pgi_cell_operator<T> &a)
 {
-    const pgi_obstacles *const o = &s->obstacles;
-    if (!s->cuda || !o->stored || !o->transfers || s->level[0].points < PGI_CELL_PASS_POINTS) return 0;
+    if (!s->cuda || !s->obstacles.stored || s->level[0].points < PGI_CELL_PASS_POINTS) return 0;
     for (const pgi_axis<T> &axis : a.b.axis)
         if (axis.n < 4 || axis.seam) return 0;
     return 1;
 }
 
 // The residual of u on the grid of coarse cells: 0 where the level is small or its axes do not fit.
-template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level *l, const pgi_restrict_finest<T> &job,
+template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level *l, const pgi_restrict_lattice<T> &job,
                                                    pgi_grid u, pgi_rhs rhs)
 {
 #if PGI_GPU
@@ -22272,11 +22085,13 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     int64_t best = INT64_MAX;
     pgi_cell_restriction_job<T> a;
     memset(&a, 0, sizeof a);
-    const int by_mask = pgi_blocks_of(s, job.fine.a, &a.blocks);
-    if (!by_mask && !pgi_restricts_by_rows(s, job.fine.a)) return 0;
-    a.fine = job.fine, a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
-    a.stored = o->stored, a.weights = o->transfers;
-    a.scale = by_mask ? job.weight * o->value_of_cells.measure : job.weight / o->unit, a.scaled = job.scaled;
+    const int by_mask = pgi_has_blocks(s);
+    a.op = pgi_operator_of<T>(s, l), a.unit = o->unit;
+    if (!by_mask && !pgi_restricts_by_rows(s, a.op)) return 0;
+    for (int d = 0; d < 3; d++) a.n[d] = l->n[d];
+    a.blocks = pgi_blocks_of(s), a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
+    a.stored = o->stored, a.weights = o->fine.weights;
+    a.scale = by_mask ? job.scale * o->unit * o->value_of_cells.measure : job.scale, a.scaled = job.scaled;
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
     for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
     const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
@@ -22294,8 +22109,8 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     }
     PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
     const int64_t blocks = a.blocks.at(0, 0, planes);
-    const pgi_residual_of_others<T> residual = {a.fine, a.blocks, a.u, a.f, job.r};
-    const pgi_restrict_others<T> others = {a.fine, a.blocks, job.r, a.to, a.scale, a.scaled};
+    const pgi_residual_of_others<T> residual = {a.op, a.blocks, a.u, a.f, job.r};
+    const pgi_restrict_others<T> others = {pgi_mask_level_of<T>(s), a.blocks, job.r, a.to, a.scale, a.scaled};
     pgi_for_each(s, blocks * pgi_residual_of_others<T>::LANES, residual);
     pgi_for_each(s, blocks * pgi_restrict_others<T>::LANES, others);
     return 1;
@@ -22305,15 +22120,42 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
 #endif
 }
 
-// The correction, where most cells are plain: 0 where the level is small or its axes are not even ones.
-template <class T> static int pgi_correct_blocks(pg_solver *s, const pgi_prolong_finest<T> &from)
+// The correction by the mask, where most cells are plain
+template <class T> static void pgi_correct_blocks(pg_solver *s, const pgi_prolong_lattice<T> &from)
 {
-    pgi_prolong_blocks<T> plain = {from, {NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
-    if (!pgi_blocks_of(s, from.fine.a, &plain.blocks)) return 0;
-    const pgi_prolong_others<T> others = {from, plain.blocks};
+    const pgi_mask_level fine = pgi_mask_level_of<T>(s);
+    const pgi_prolong_blocks<T> plain = {from, fine, pgi_blocks_of(s)};
+    const pgi_prolong_others<T> others = {from, fine, plain.blocks};
     pgi_for_fluid(s, plain.blocks.coarse, pgi_coarse_bricks(s), plain);
     pgi_for_each(s, plain.blocks.at(0, 0, plain.blocks.coarse[2]) * pgi_prolong_others<T>::LANES, others);
-    return 1;
+}
+
+// The residual of u on the next level
+template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi_rhs rhs, pgi_grid r, float *f)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_level *const l = &s->level[0];
+    const pgi_list &list = o->list[0];
+    const pgi_measures<T> measures = pgi_measures_of<T>(s);
+    const pgi_restrict_lattice<T> restriction = {pgi_lattice_level(o->fine),
+                                                 r,
+                                                 f,
+                                                 o->stored ? pgi_no_measures<T>() : measures,
+                                                 1 / (o->unit * o->mean_weight),
+                                                 s->mixed ? NULL : s->state,
+                                                 list,
+                                                 list.most_log_lanes};
+    if (!o->robust && pgi_restrict_in_pass<T>(s, l, restriction, u, rhs)) return;
+    const pgi_cell_residual<T, T> residual = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
+    const pgi_lattice_defect<T> defect = {o->fine, u, rhs.f, r, measures};
+    if (o->stored)
+        pgi_for_fluid(s, l->n, o->bricks, defect);
+    else
+        pgi_for_fluid(s, l->n, o->bricks, residual);
+    if (o->robust)
+        pgi_for_each(s, (int64_t)list.capacity << restriction.log_lanes, restriction);
+    else
+        pgi_for_fluid(s, o->lattice.n, pgi_coarse_bricks(s), restriction);
 }
 
 // One symmetric cycle on A u = f from u, or from 0.
@@ -22321,42 +22163,26 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
-    const pgi_finest<T> fine = pgi_finest_of<T>(s);
-    const int scaled = !s->mixed, pre = s->desc.nu_pre, post = s->desc.nu_post;
+    const int pre = s->desc.nu_pre, post = s->desc.nu_post, thrice = pgi_is_repeated_level(s, 0);
     const auto other = [&](pgi_grid g) { return g.base == u.base ? l->t : u; };
-    pgi_list none;
-    memset(&none, 0, sizeof none);
     // Passes, of one or two sweeps, turn from grid to grid: from 0 the first one begins so that the last one ends in u.
     const int turns = s->cuda && (o->quads || o->stored) ? (pre + 1) / 2 + (post + 1) / 2 : 0;
     const pgi_grid begin = from_zero && turns % 2 ? l->t : u;
     const pgi_grid smooth =
         pgi_sweep_finest<T>(s, begin, other(begin), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
     const pgi_grid r = other(smooth);
-    const int thrice = pgi_is_repeated_level(s, 0);
-    float *const f = o->robust ? (thrice ? o->list[0].g : o->list[0].f) : thrice ? o->lattice.g : o->lattice.f;
-    const pgi_restrict_finest<T> restriction = {fine, r, o->robust ? o->list[0] : none, f, 1 / o->mean_weight, scaled};
-    if (o->robust || !pgi_restrict_in_pass<T>(s, l, restriction, smooth, rhs)) {
-        const pgi_cell_residual<T, T> residual = {fine.a, smooth, rhs.f, r, 0};
-        pgi_for_fluid(s, l->n, o->bricks, residual);
-        const pgi_restrict_weighted<T> weighted = {restriction, o->transfers};
-        if (o->robust)
-            pgi_for_each(s, pgi_most_nodes(o, 0), restriction);
-        else if (o->transfers)
-            pgi_for_fluid(s, o->lattice.n, pgi_coarse_bricks(s), weighted);
-        else
-            pgi_for_fluid(s, o->lattice.n, pgi_coarse_bricks(s), restriction);
-    }
     pgi_lattice lattice = o->lattice;
+    const pgi_list &list = o->list[0];
+    pgi_restrict_finest<T>(s, smooth, rhs, r, o->robust ? (thrice ? list.g : list.f) : thrice ? lattice.g : lattice.f);
     const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
-    const int sweeps = pre + post;
-    const float *const e = o->robust ? (thrice ? o->list[0].e : pgi_list_level(o->list[0]).from(sweeps))
-                                     : (thrice ? lattice.e : lattice.u);
-    const pgi_prolong_finest<T> correction = {fine, smooth, e, 1 / o->largest_diagonal, scaled};
-    const pgi_prolong_weighted<T> weighted = {correction, o->transfers};
-    if (o->transfers)
-        pgi_for_fluid(s, l->n, o->bricks, weighted);
-    else if (o->robust || !pgi_correct_blocks<T>(s, correction))
+    const float *const e =
+        o->robust ? (thrice ? list.e : pgi_list_level(list).from(pre + post)) : (thrice ? lattice.e : lattice.u);
+    const pgi_prolong_lattice<T> correction = {pgi_lattice_level(o->fine), smooth, e, 1 / o->largest_diagonal,
+                                               s->mixed ? NULL : s->state};
+    if (pgi_has_blocks(s))
+        pgi_correct_blocks<T>(s, correction);
+    else
         pgi_for_fluid(s, l->n, o->bricks, correction);
     const pgi_grid result = pgi_sweep_finest<T>(s, smooth, r, rhs, post, 1, PGI_FROM_U);
     if (result.base != u.base) s->ops->copy(s, l, result, u);
@@ -22608,9 +22434,10 @@ enum pgi_measured {
     PGI_PARTS,             // all parts that no strong link joins: the nodes of a robust level
     PGI_MEASURES
 };
-template <class T> struct pgi_measure_parts {
+template <class LEVEL> struct pgi_measure_parts {
     enum { RUN = 16 };    // coarse cells of a thread
-    pgi_finest<T> fine;
+    LEVEL fine;
+    const unsigned char *kind;
     int64_t *number;
     struct cell {
         float c[6], shift, diagonal;
@@ -22620,11 +22447,12 @@ template <class T> struct pgi_measure_parts {
     PGI_HD void read(int I, int J, int K, cell p[8]) const
     {
         for (int e = 0; e < 8; e++) {
-            const int i = 2 * I + (e & 1), j = 2 * J + (e >> 1 & 1), k = 2 * K + (e >> 2);
-            p[e].live = i < fine.n[0] && j < fine.n[1] && k < fine.n[2] && fine.is_live(fine.spot_at(i, j, k).cell);
+            const int at[3] = {2 * I + (e & 1), 2 * J + (e >> 1 & 1), 2 * K + (e >> 2)};
+            p[e].live =
+                at[0] < fine.n[0] && at[1] < fine.n[1] && at[2] < fine.n[2] && kind[pgi_cell_of(fine.n, at)] & PGI_LIVE;
             p[e].part = e;
             if (!p[e].live) continue;
-            const typename pgi_finest<T>::links_of own = fine.row(fine.spot_at(i, j, k));
+            const pgi_lattice_row own = fine.row(at);
             p[e].diagonal = p[e].shift = own.shift;
             for (int q = 0; q < 6; q++) p[e].c[q] = own.c[q], p[e].diagonal += own.c[q];
         }
@@ -22683,16 +22511,22 @@ template <class T> struct pgi_measure_parts {
             if (sum[q]) pgi_atomic_add(number + q, sum[q]);
     }
 };
-template <class T> static void pgi_measure(pg_solver *s)
+template <class LEVEL> static void pgi_measure(pg_solver *s, const LEVEL &fine)
 {
     const int *const n = s->level[0].n;
-    pgi_measure_parts<T> body = {pgi_finest_of<T>(s), s->obstacles.bad + 5};
-    body.fine.a.stored = NULL;    // not made yet
-    body.fine.a.apart = pgi_place_of_operator<T>(s, PGI_WITHOUT_ROWS);
+    const pgi_measure_parts<LEVEL> body = {fine, s->obstacles.kind, s->obstacles.bad + 5};
     const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
     const pgi_clear_words clear = {(unsigned *)body.number, 2 * PGI_MEASURES};
     pgi_for_each(s, clear.size, clear);
     pgi_for_points(s, runs, body);
+}
+template <class T> static void pgi_measure_finest(pg_solver *s)
+{
+    pgi_store_finest<T>(s);
+    if (s->obstacles.fine.rows)
+        pgi_measure(s, pgi_lattice_level(s->obstacles.fine));
+    else
+        pgi_measure(s, pgi_mask_level_of<T>(s));
 }
 
 static void pgi_name_cycle(pg_solver *s)
@@ -22714,7 +22548,7 @@ static void pgi_choose_levels(pg_solver *s)
     const double points = (double)s->level[0].points, coarse = points / (1 << s->desc.dim);
     const int kind = o->kind_of_levels(), small = o->small;
     int64_t found[PGI_MEASURES];
-    pgi_in_precision(pgi_cycles_in_f32(d->flags), [&](auto t) { pgi_measure<decltype(t)>(s); });
+    pgi_in_precision(pgi_cycles_in_f32(d->flags), [&](auto t) { pgi_measure_finest<decltype(t)>(s); });
     pgi_read_numbers(s, o->bad + 5, PGI_MEASURES, found);
     const int varies = d->beta_face[0] || d->beta_cell;
     const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
@@ -22748,10 +22582,8 @@ static void pgi_refresh(pg_solver *s, int media)
     if (media) pgi_in_precision(single, [&](auto t) { pgi_read_media<decltype(t)>(s); });
     if (s->multigrid) {
         if (media && s->obstacles.chooses && !s->obstacles.captured) pgi_choose_levels(s);
-        pgi_in_precision(single, [&](auto t) {
-            if (media) pgi_list_others<decltype(t)>(s);
-            pgi_make_levels<decltype(t)>(s);
-        });
+        if (media) pgi_list_others(s);
+        pgi_in_precision(single, [&](auto t) { pgi_make_levels<decltype(t)>(s); });
         pgi_make_matrix(s);
         // Passes leave what is outside of the fluid as it is, and levels are made in t.
         s->ops->fill_zero(s, &s->level[0], s->level[0].t);
@@ -23057,11 +22889,11 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
 static void pgi_layout_lattice(pgi_arena *arena, pgi_lattice *to, int repeated, void *held, size_t room)
 {
     const size_t cells = (size_t)to->n[0] * (size_t)to->n[1] * (size_t)to->n[2];
-    float **const vectors[9] = {&to->c[0], &to->c[1], &to->c[2], &to->s, &to->u, &to->f, &to->r, &to->e, &to->g};
-    for (int q = 0; q < (repeated ? 9 : 7); q++) *vectors[q] = (float *)pgi_take_block(arena, cells * sizeof(float));
+    float **const vectors[5] = {&to->u, &to->f, &to->r, &to->e, &to->g};
+    for (int q = 0; q < (repeated ? 5 : 3); q++) *vectors[q] = (float *)pgi_take_block(arena, cells * sizeof(float));
     to->rows = (pgi_stored_row *)pgi_take_block(arena, cells * sizeof(pgi_stored_row));
     to->aggregate = (int *)pgi_take_block(arena, cells * sizeof(int));
-    to->weights = (pgi_stored_weights *)pgi_take_block(arena, cells * sizeof(pgi_stored_weights));
+    to->weights = (unsigned *)pgi_take_block(arena, cells * sizeof(unsigned));
     const size_t wanted = cells * (sizeof(int) + sizeof(pgi_factors));
     to->factors = (pgi_factors *)(wanted <= room ? held : pgi_take_block(arena, wanted));
     to->root = (int *)(to->factors + cells);
@@ -23163,18 +22995,45 @@ static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
     const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]) * (size_t)n[2];
     s->obstacles.quads = pgi_has_quads(s) ? (unsigned *)pgi_take_block(arena, quads * sizeof(unsigned)) : NULL;
 }
-// And for those that restrict from it to a grid
+// Whether the finest level can go by its mask in all that is done
+static int pgi_goes_by_mask(const pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    int fits = pgi_has_quads(s) && o->even && s->level[0].points >= PGI_CELL_PASS_POINTS;
+    for (int a = 0; a < 3; a++) {
+        const int n = s->level[0].n[a], seam = o->periodic >> a & 1 && n % 2;
+        fits = fits && n >= 4 && !seam;
+    }
+    return fits;
+}
 static void pgi_layout_others(pg_solver *s, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
     const int *const n = s->level[0].n;
     const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]);
-    o->packed = NULL, o->others = o->others_number = NULL;
-    if (pgi_has_quads(s) && !o->robust && s->level[0].points >= PGI_CELL_PASS_POINTS) {
+    o->others = o->others_number = NULL;
+    if (pgi_goes_by_mask(s) && !o->robust) {
         o->others = (int *)pgi_take_block(arena, quads * (size_t)pgi_half(n[2]) * sizeof(int));
         o->others_number = (int *)pgi_take_block(arena, sizeof(int));
-        o->packed = (unsigned *)pgi_take_block(arena, (size_t)s->level[0].points * sizeof(unsigned));
     }
+}
+// Rows and weights of the finest level: where they do not depend on the kind of coarse levels always in the same place.
+// Sweeps of a preconditioner take them too, but for those of a mask alone on a GPU, which have a mask's kernels.
+static void pgi_layout_finest(pg_solver *s, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    pgi_lattice *const fine = &o->fine;
+    const size_t points = (size_t)s->level[0].points;
+    const int stores = o->robust || !pgi_goes_by_mask(s), sweeps = !s->cuda || !o->even || pgi_has_fields(&s->work);
+    memset(fine, 0, sizeof *fine);
+    for (int a = 0; a < 3; a++) fine->n[a] = s->level[0].n[a];
+    fine->periodic = o->periodic;
+    for (int a = 0; a < 3; a++) fine->seams |= (o->periodic >> a & 1 && fine->n[a] % 2 && fine->n[a] > 1) << a;
+    fine->root = (int *)s->level[0].t.base;
+    fine->rows = stores ? (pgi_stored_row *)pgi_take_block(arena, points * sizeof(pgi_stored_row)) : NULL;
+    fine->weights = (unsigned *)pgi_take_block(arena, points * sizeof(unsigned));
+    fine->aggregate = o->robust ? (int *)pgi_take_block(arena, points * sizeof(int)) : NULL;
+    o->stored = sweeps && (s->krylov || s->mixed) ? fine->rows : NULL;
 }
 
 // What is known of the cells.
@@ -23194,11 +23053,7 @@ static void pgi_layout_cells(const pg_solver *s, pgi_line *const line[3], const 
 // What depends on the kind of coarse levels
 static void pgi_layout_levels(pg_solver *s, pgi_arena *arena)
 {
-    pgi_obstacles *const o = &s->obstacles;
-    const size_t points = (size_t)s->level[0].points;
-    const int weighs = !o->robust && (!o->even || pgi_has_fields(&s->work));
-    o->transfers = weighs ? (pgi_stored_weights *)pgi_take_block(arena, points * sizeof(pgi_stored_weights)) : NULL;
-    o->node = o->robust ? (int *)pgi_take_block(arena, points * sizeof(int)) : NULL;
+    pgi_layout_finest(s, arena);
     pgi_layout_others(s, arena);
     pgi_layout_coarse(s, arena);
 }
@@ -23225,15 +23080,6 @@ static int64_t pgi_layout_choices(pg_solver *s, pgi_arena *arena)
     return pgi_longest_sum(s) > longest ? pgi_longest_sum(s) : longest;
 }
 
-// Rows of the preconditioner, where coefficients or tables make them work.
-static void pgi_layout_stored(pg_solver *s, pgi_arena *arena)
-{
-    pgi_obstacles *const o = &s->obstacles;
-    const int stores = s->multigrid && (!o->even || pgi_has_fields(&s->work));
-    const size_t bytes = (size_t)s->level[0].points * sizeof(pgi_stored_row);
-    o->stored = stores && (s->krylov || s->mixed) ? (pgi_stored_row *)pgi_take_block(arena, bytes) : NULL;
-}
-
 static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
@@ -23253,7 +23099,6 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
               : !s->mixed && turns ? s->level[0].t
                                    : pgi_take_grid(arena, s->outer.n, element);
     o->parent = (int *)o->held.base;
-    o->root = s->multigrid ? (int *)s->level[0].t.base : NULL;
     o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
     o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells));
     o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * PGI_OPERATORS);
@@ -23270,7 +23115,6 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
                     : NULL;
-    pgi_layout_stored(s, arena);
     for (int q = 0; q < 8 && s->staged; q++)
         o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
     if (work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
@@ -23376,7 +23220,7 @@ template <class T> struct pgi_slope {
         const int64_t place[3] = {at[1] + (int64_t)faces->n[1] * at[2], at[0] + (int64_t)faces->n[0] * at[2],
                                   at[0] + (int64_t)faces->n[0] * at[1]};
         if (steps.reach[e] == 0) return 0;
-        if (a.kind && (!(a.kind[cell] & PGI_LIVE) || !(pgi_face_share(a, q, at, cell) > 0))) return 0;
+        if (a.kind && (!(a.kind[cell] & PGI_LIVE) || !(pgi_face_share(pgi_apart(a), q, at, cell) > 0))) return 0;
         T drive = st->face_mask >> q & 1 ? pgi_face_value<T>(faces, st, q, place[axis]) : (T)0;
         if (steps.a[e] != 0) drive -= (T)steps.a[e] * pgi_plane<T>(u, at[2])[at[0] + at[1] * u.sj];
         return (e ? drive : -drive) / (T)steps.reach[e];
@@ -23435,7 +23279,7 @@ template <class T> struct pgi_slopes_of_values {
         to[s.axis] += pgi_cell_step(axis, v.face, at[s.axis]);
         const int open = s.a.kind[v.cell] >> v.face & 1;
         if (open != !v.solid || s.a.kind[pgi_cell_at(s.a.b, to[0], to[1], to[2])] & PGI_LIVE) return 0;
-        if (!(pgi_face_share(s.a, v.face, at, v.cell) > 0)) return 0;
+        if (!(pgi_face_share(pgi_apart(s.a), v.face, at, v.cell) > 0)) return 0;
         const double outward = v.solid ? v.value : v.value / pgi_distance_of(s.steps, at[s.axis] + (v.face & 1));
         return (T)(v.face & 1 ? outward : -outward);
     }
@@ -25354,10 +25198,7 @@ static int pgi_is_closed(const pg_desc *d)
 // ---- masks and coefficient fields ----
 
 // PG_FMG is PG_CG around a symmetric cycle then.
-static int pgi_means_cg(unsigned flags)
-{
-    return !(flags & pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST));
-}
+static int pgi_means_cg(unsigned flags) { return !(flags & pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST)); }
 
 // Arrays for the faces of all axes of the problem, or of none.
 static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const void *const array[3], char text[512])

@@ -261,28 +261,28 @@ int main(void)
    The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as
               compact lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do
               not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a
-              preconditioner the cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense
-              one's rows bf16. The second list is visited three times (W: the dense level) with fixed Chebyshev factors.
-              On GPUs the last lists, six at most, from one of up to 1000 cells and 1024 nodes on, as pg_create finds
-              them, are visited in one kernel: by a matrix, which is made with them; should later masks have more nodes,
-              more slowly. desc.robust: the first coarse level is a list as well, and is visited three times: for media
-              that are random or nearly closed cell by cell, for spacings that differ (at 1:10 some 40 iterations become
-              9) and for alpha > 0 among many closed pockets, which slow the other cycle the more the smaller alpha is.
-              desc.robust = 2: up to three of the first lists are visited three times each, one within the other: for
-              labyrinths. 3: both: most memory. desc.robust = 0: as is measured at pg_create in the rows of A, whatever
-              makes them: 1 where links of less than a fiftieth cut coarse cells into parts, none of which hangs on
-              another one, in more of them than a few spots on a side of the box (by beta: than some); but not where
-              beta is random from cell to cell and most parts do hang on others, from 40000 cells on in 3D; 2, up to
-              120000 cells 3, where without beta_face and beta_cell the fluid's cells have at most 2.5 open links on
-              average in half of the coarse cells; else PG_NONE. pg_set_mask and pg_set_coefficients measure anew: on
-              GPUs they wait for that, and where another kind is chosen graphs are recorded anew. Once a call has been
-              captured by the caller the choice stays as it is. pg_query_desc and report.method tell it. Iterations to
-              1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths, layers and porous
-              media, 14 in a spiral, 15 to 17 where half of the cells are solid at random and among touching balls of
-              1e6 in 1, 30 in a maze, 38 where every cell differs from its neighbours by decades. On larger grids few
-              grow: a maze at 129^3 and at 257^3 takes 50, layers at 257^3 27, decades from cell to cell there 172.
-              Without robust cut cells beside a thin plate do (129^3 and 257^3 32 and 45), half solid at random (41 and
-              50) and porous media (15 and 22).
+              preconditioner the cycle has rows of its own in bf16, but on GPUs for a mask alone on uniform axes; coarse
+              levels are f32, the dense one's rows bf16. The second list is visited three times (W: the dense level)
+              with fixed Chebyshev factors. On GPUs the last lists, six at most, from one of up to 1000 cells and 1024
+              nodes on, as pg_create finds them, are visited in one kernel: by a matrix, which is made with them; should
+              later masks have more nodes, more slowly. desc.robust: the first coarse level is a list as well, and is
+              visited three times: for media that are random or nearly closed cell by cell, for spacings that differ (at
+              1:10 some 40 iterations become 9) and for alpha > 0 among many closed pockets, which slow the other cycle
+              the more the smaller alpha is. desc.robust = 2: up to three of the first lists are visited three times
+              each, one within the other: for labyrinths. 3: both: most memory. desc.robust = 0: as is measured at
+              pg_create in the rows of A, whatever makes them: 1 where links of less than a fiftieth cut coarse cells
+              into parts, none of which hangs on another one, in more of them than a few spots on a side of the box (by
+              beta: than some); but not where beta is random from cell to cell and most parts do hang on others, from
+              40000 cells on in 3D; 2, up to 120000 cells 3, where without beta_face and beta_cell the fluid's cells
+              have at most 2.5 open links on average in half of the coarse cells; else PG_NONE. pg_set_mask and
+              pg_set_coefficients measure anew: on GPUs they wait for that, and where another kind is chosen graphs are
+              recorded anew. Once a call has been captured by the caller the choice stays as it is. pg_query_desc and
+              report.method tell it. Iterations to 1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free
+              surfaces, labyrinths, layers and porous media, 14 in a spiral, 15 to 17 where half of the cells are solid
+              at random and among touching balls of 1e6 in 1, 30 in a maze, 38 where every cell differs from its
+              neighbours by decades. On larger grids few grow: a maze at 129^3 and at 257^3 takes 50, layers at 257^3
+              27, decades from cell to cell there 172. Without robust cut cells beside a thin plate do (129^3 and 257^3
+              32 and 45), half solid at random (41 and 50) and porous media (15 and 22).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               a coarse cell has one unknown, as in solvers of smoke and liquids (A. McAdams, E. Sifakis, J. Teran 2010),
               whatever walls cut its fluid into. Masks only, no coefficient fields. As quick as the other levels with open
@@ -291,17 +291,16 @@ int main(void)
    Changes.   pg_set_mask and pg_set_coefficients make the coarse levels anew, on the stream, without allocation; after
               pg_set_alpha the next solve does. A captured solve, launched, takes the newest mask and coefficients, and alpha
               as it was captured.
-   Memory.    PG_CG with the cycle in 3D: 8.3 grids beyond u and f in f64, 9.8 with PG_MIXED, 12.5 in f32 (2D 15, 17,
-              28), on GPUs with a mask alone, from 200000 cells on, 4 bytes a cell more; with coefficients, or spacings
-              that vary, 16 bytes a cell more, robust 8; robust 30 in f64, 56 in f32; where desc.robust is 0 and the measure
-              may choose, room for all that it may: as robust up to 120000 cells, with beta_face or beta_cell up to 4
-              million, and where spacings of two axes differ by more than 5; else up to 20 million cells 3 grids (f32 6)
-              more than without; above nothing, and no robust cycle. So the descriptor alone tells the bytes; where what
-              is measured calls for more room, report.warning says so: create with robust 1. Up to a million cells 16 bytes a
-              cell more, for pockets; on GPUs 4 MiB at most for a matrix, and with host arrays their copies. At most 2e9
-              cells, robust 4e8. PG_COARSEN_CELLS 6.1 in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of
-              the fluid for which coarse levels have no room are merged, pockets for which there is none count as
-              regular: report.warning.
+   Memory.    PG_CG with the cycle in 3D: 9.5 grids beyond u and f in f64, 11 with PG_MIXED, 15 in f32 (2D 16.5, 18,
+              30), on GPUs with a mask alone on uniform axes, from 200000 cells on, 8 bytes a cell less; robust 31 in
+              f64, 58 in f32; where desc.robust is 0 and the measure may choose, room for all that it may: as robust up
+              to 120000 cells, with beta_face or beta_cell up to 4 million, and where spacings of two axes differ by
+              more than 5; else up to 20 million cells 3 grids (f32 6) more than without; above nothing, and no robust
+              cycle. So the descriptor alone tells the bytes; where what is measured calls for more room, report.warning
+              says so: create with robust 1. Up to a million cells 16 bytes a cell more, for pockets; on GPUs 4 MiB at
+              most for a matrix, and with host arrays their copies. At most 2e9 cells, robust 4e8. PG_COARSEN_CELLS 7.5
+              in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of the fluid for which coarse levels have
+              no room are merged, pockets for which there is none count as regular: report.warning.
    Cost.      A cycle takes longer than the one of an empty box: least so on large 3D grids with a mask on uniform axes, which
               have kernels of their own on GPUs; longer with spacings that vary, with coefficients, on small grids, and where
               most cells are near a wall. Bricks of 8 cells along each axis, counted from cell (0,0,0), in which the mask has
