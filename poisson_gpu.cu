@@ -871,6 +871,7 @@ enum pgi_meta {
     PGI_LINKS_OF,
     PGI_IS_EXACT,
     PGI_IS_FULL,
+    PGI_IS_LEFT_OUT,
     PGI_MOST_OF_A_NODE,
     PGI_LOG_LANES_OF,
     PGI_HAS_LARGE_COLUMNS,    // see pgi_small_visit
@@ -17879,6 +17880,25 @@ static void pgi_prefix_sum(pg_solver *s, int *value, int64_t size, int *total, i
     pgi_for_each(s, pieces, places);
 }
 
+// Words of 4 bytes get a value: where *wanted is not 0, those from number *first on. Either may be NULL.
+struct pgi_fill {
+    int *to;
+    int64_t size;
+    int value;
+    const int *wanted, *first;
+    PGI_HD int64_t count() const { return wanted && !*wanted ? 0 : size; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        if (!first || i >= *first) to[i] = value;
+    }
+};
+static void pgi_fill_words(pg_solver *s, void *to, int64_t size, int value = 0, const int *wanted = NULL,
+                           const int *first = NULL)
+{
+    const pgi_fill fill = {(int *)to, size, value, wanted, first};
+    pgi_for_each(s, size, fill);
+}
+
 // Calls body(phase, p) for all p below body.count(phase, body.last_level()), one phase after the other: small work, by
 // one block.
 template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
@@ -18854,12 +18874,6 @@ struct pgi_find_bricks {
         if (live & PGI_LIVE) pgi_atomic_or(to.words + I + to.n[0] * (J + (int64_t)to.n[1] * (K / 32)), 1u << K % 32);
     }
 };
-struct pgi_clear_words {
-    unsigned *words;
-    int64_t size;
-    PGI_HD int64_t count() const { return size; }
-    PGI_HD void operator()(int64_t w) const { words[w] = 0; }
-};
 // Puts 0 where no operation writes.
 template <class T> struct pgi_clear_bricks {
     pgi_bricks bricks;
@@ -19139,14 +19153,6 @@ struct pgi_fixed {
     PGI_HD double join(const int64_t part[2]) const { return ((double)part[0] + (double)part[1] / unit) / unit; }
 };
 
-struct pgi_clear_sums {
-    int64_t *sum;
-    const int *pockets;
-    int each;
-    PGI_HD int64_t count() const { return (int64_t)*pockets * each; }
-    PGI_HD void operator()(int64_t p) const { sum[p] = 0; }
-};
-
 // What a cell counts for in the mean of its component: its volume, but in proportion less where all of its faces are
 // nearly closed. There u may be so large that its mean would cost all other cells their digits.
 template <class T>
@@ -19252,8 +19258,7 @@ static pgi_fixed pgi_fixed_of(const pg_solver *s)
 template <class T> static void pgi_weigh_pockets(pg_solver *s, const pgi_level *l, int by_openness)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_clear_sums clear = {o->weight, o->pockets, 2};
-    pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
+    pgi_fill_words(s, o->weight, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
     const pgi_sum_pockets<T> sums = {
         pgi_operator_of<T>(s, l), o->pocket,         o->pockets, pgi_no_grid(), by_openness, 0,
         pgi_fixed_of(s),          o->largest_weight, o->weight};
@@ -19274,8 +19279,7 @@ template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi
     const pgi_fixed fixed = pgi_fixed_of(s);
     unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
     PGI_BACK_END(s, reduce<T>)(s, l, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
-    const pgi_clear_sums clear = {o->sum, o->pockets, 2};
-    pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
+    pgi_fill_words(s, o->sum, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
     const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket, o->pockets, from, by_openness, lifts, fixed,
                                      o->largest_weight,        o->sum};
     pgi_for_points(s, l->n, sums);
@@ -19301,11 +19305,6 @@ template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, i
     pgi_for_each(s, 1, end);
 }
 
-struct pgi_set_number {
-    int *number, value;
-    PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const { *number = value; }
-};
 struct pgi_limit_pockets {
     int *pockets, capacity;
     int64_t *overflow;
@@ -19331,8 +19330,7 @@ template <class T> static void pgi_label(pg_solver *s, const pgi_level *l, int s
     pgi_for_eighths(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
     if (singular) pgi_for_eighths(s, l->n, held);
-    const pgi_set_number none = {o->pockets, 0};
-    pgi_for_each(s, 1, none);
+    pgi_fill_words(s, o->pockets, 1);
     const pgi_label_count counts = {o->kind, parent, o->pocket, cells, o->pockets};
     pgi_for_each(s, cells, counts);
     pgi_prefix_sum(s, o->pocket, cells, NULL, o->scan, o->pockets);
@@ -19383,11 +19381,12 @@ template <class T> static void pgi_add_up_parts(pg_solver *s, pgi_grid x, double
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->outer;
     unsigned long long *const found = &s->state->largest_mean;
-    const pgi_clear_words clear = {most > 0 ? (unsigned *)o->sum : (unsigned *)found,
-                                   most > 0 ? 4 * (int64_t)count : 2};
     const pgi_sum_parts<T> sums = {pgi_box_of(l, T()), o->pocket,         first, count, x,
                                    pgi_fixed_of(s),    o->largest_weight, most,  found, o->sum};
-    pgi_for_each(s, clear.size, clear);
+    if (most > 0)
+        pgi_fill_words(s, o->sum, 4 * (int64_t)count);
+    else
+        pgi_fill_words(s, found, 2);
     pgi_for_points(s, l->n, sums);
 }
 
@@ -20206,12 +20205,6 @@ struct pgi_join_members {
         if (a.label[i] == (int)i) pgi_atomic_next(a.to.first + pgi_coarse_cell_of(a.fine, (int)i));
     }
 };
-struct pgi_clear_first {    // of a list that is to be counted
-    pgi_list to;
-    PGI_HD int64_t count() const { return to.cells; }
-    PGI_HD void operator()(int64_t J) const { to.first[J] = 0; }
-};
-
 // Leaves are nodes that follow one neighbour, in whatever cell: they join its aggregate, and the coarse levels do not
 // have them. There are two kinds. The links of a node that nothing holds lead to one other node, but for those to
 // leaves that were found in rounds before, and that one is not weak beside these: to eliminate it changes nothing for the
@@ -20401,16 +20394,6 @@ template <class LEVEL> struct pgi_gather_links {
     }
 };
 
-// begin of nodes that are not there: so that the prefix sum goes over all the room
-struct pgi_clear_rest {
-    pgi_list to;
-    PGI_HD int64_t count() const { return to.capacity + 1; }
-    PGI_HD void operator()(int64_t i) const
-    {
-        if (i >= to.meta[PGI_NODES_OF]) to.begin[i] = 0;
-    }
-};
-
 // A list whose links do not fit is left out: the level before it is the last one.
 struct pgi_close_links {
     pgi_list to;
@@ -20427,25 +20410,13 @@ struct pgi_close_links {
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
-        if (to.meta[PGI_LINKS_OF] > to.link_capacity) *overflow = 1, to.meta[PGI_NODES_OF] = 0;
+        to.meta[PGI_IS_LEFT_OUT] = to.meta[PGI_LINKS_OF] > to.link_capacity;
+        if (to.meta[PGI_IS_LEFT_OUT]) *overflow = 1, to.meta[PGI_NODES_OF] = 0;
         to.meta[PGI_IS_EXACT] = to.meta[PGI_NODES_OF] <= PGI_EXACT_NODES;
         to.meta[PGI_LOG_LANES_OF] = log_lanes();
         to.meta[PGI_HAS_LARGE_COLUMNS] = 0;
     }
 };
-struct pgi_clear_list {
-    pgi_list to;
-    PGI_HD int64_t count() const { return to.meta[PGI_LINKS_OF] > to.link_capacity ? to.colours * to.cells + 1 : 0; }
-    PGI_HD void operator()(int64_t i) const { to.first[i] = 0; }
-};
-template <class LEVEL> struct pgi_leave_out {
-    LEVEL fine;
-    pgi_list to;
-    int *aggregate;
-    PGI_HD int64_t count() const { return to.meta[PGI_LINKS_OF] > to.link_capacity ? fine.nodes() : 0; }
-    PGI_HD void operator()(int64_t i) const { aggregate[i] = -1; }
-};
-
 // A link has two values, which differ by rounding: that of the lower node is taken for both, so that levels are
 // symmetric.
 struct pgi_mirror_links {
@@ -21591,8 +21562,7 @@ static void pgi_find_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joi
 {
     if (joining.again) return;
     const pgi_joining_inside inside(joining);
-    const pgi_clear_first clear = {joining.to};
-    pgi_for_each(s, joining.to.cells, clear);
+    pgi_fill_words(s, joining.to.first, joining.to.cells);    // where pgi_join_members counts
     pgi_for_each(s, most, pgi_join_label{inside});
     pgi_for_each(s, most, pgi_join_members{inside});
     for (int round = 0; round < PGI_LEAF_ROUNDS; round++)
@@ -21622,8 +21592,7 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
 {
     const int64_t slots = to.colours * to.cells;
     const int by_cells = s->obstacles.by_cells;
-    const pgi_set_number full = {to.meta + PGI_IS_FULL, 1};
-    if (by_cells) pgi_for_each(s, 1, full);
+    if (by_cells) pgi_fill_words(s, to.meta + PGI_IS_FULL, 1, 1);
     for (int again = by_cells; again < 2; again++) {
         const pgi_joining<LEVEL> joining = {fine, to, root, aggregate, again};
         if (again) {
@@ -21651,15 +21620,12 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
         const pgi_gather_links<LEVEL> links = {fine, to, root, fills};
         pgi_for_each(s, to.capacity, links);
         if (fills) break;
-        const pgi_clear_rest rest = {to};
-        pgi_for_each(s, to.capacity + 1, rest);
+        pgi_fill_words(s, to.begin, to.capacity + 1, 0, NULL, to.meta + PGI_NODES_OF);    // it goes over all the room
         pgi_prefix_sum(s, to.begin, to.capacity + 1, to.meta + PGI_LINKS_OF, s->obstacles.scan, NULL);
         const pgi_close_links close = {to, s->obstacles.overflow};
         pgi_for_each(s, 1, close);
-        const pgi_clear_list clear = {to};
-        pgi_for_each(s, slots + 1, clear);
-        const pgi_leave_out<LEVEL> leave = {fine, to, aggregate};
-        pgi_for_each(s, most, leave);
+        pgi_fill_words(s, to.first, slots + 1, 0, to.meta + PGI_IS_LEFT_OUT);
+        pgi_fill_words(s, aggregate, most, -1, to.meta + PGI_IS_LEFT_OUT);
     }
     const pgi_mirror_links mirror = {to};
     pgi_for_each(s, to.capacity, mirror);
@@ -21770,11 +21736,10 @@ static void pgi_make_grid_by_mask(pg_solver *s, const pgi_mask_level &fine)
     int *const listed = o->parent, *const list = listed + 1;
     const pgi_set_plain plain = {fine, o->cells};
     const pgi_pack_others pack = {fine, pgi_blocks_of(s), o->fine.weights};
-    const pgi_set_number none = {listed, 0};
     const pgi_make_plain_lattice make_plain = {fine, o->lattice, list, listed};
     pgi_for_each(s, 1, plain);
     pgi_for_each(s, pgi_most_nodes(o, 0) * pgi_pack_others::LANES, pack);
-    pgi_for_each(s, 1, none);
+    pgi_fill_words(s, listed, 1);
     pgi_for_points(s, o->lattice.n, make_plain);
     pgi_make_grid(s, fine, list, listed);
 }
@@ -21783,8 +21748,7 @@ static void pgi_make_grid_by_mask(pg_solver *s, const pgi_mask_level &fine)
 template <class T> static void pgi_make_levels(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_clear_words fits = {(unsigned *)o->overflow, 2};
-    pgi_for_each(s, fits.size, fits);
+    pgi_fill_words(s, o->overflow, 2);
     pgi_store_finest<T>(s);
     if (pgi_has_blocks(s))
         pgi_make_grid_by_mask(s, pgi_mask_level_of<T>(s));
@@ -22378,10 +22342,9 @@ template <class T> static void pgi_read_media(pg_solver *s)
     pgi_for_eighths(s, l->n, classify);
     if (o->bricks.words) {
         const pgi_bricks &b = o->bricks;
-        const pgi_clear_words clear = {b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]};
         const pgi_find_bricks find = {{l->n[0], l->n[1], l->n[2]}, o->kind, b};
         const int places[3] = {b.n[0], b.n[1], l->n[2]};
-        pgi_for_each(s, clear.size, clear);
+        pgi_fill_words(s, b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]);
         pgi_for_points(s, places, find);
     }
     if (classify.a.is_masked) {
@@ -22417,10 +22380,8 @@ static void pgi_clear_lattice(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     if (o->robust) return;
     float *const grid[] = {o->lattice.u, o->lattice.f, o->lattice.r, o->lattice.e, o->lattice.g};
-    for (float *const g : grid) {
-        const pgi_clear_words clear = {(unsigned *)g, pgi_most_nodes(o, 0)};
-        if (g) pgi_for_each(s, clear.size, clear);
-    }
+    for (float *const g : grid)
+        if (g) pgi_fill_words(s, g, pgi_most_nodes(o, 0));
 }
 
 // ---- the kind of coarse levels, where desc.robust does not tell ----
@@ -22516,8 +22477,7 @@ template <class LEVEL> static void pgi_measure(pg_solver *s, const LEVEL &fine)
     const int *const n = s->level[0].n;
     const pgi_measure_parts<LEVEL> body = {fine, s->obstacles.kind, s->obstacles.bad + 5};
     const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
-    const pgi_clear_words clear = {(unsigned *)body.number, 2 * PGI_MEASURES};
-    pgi_for_each(s, clear.size, clear);
+    pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
     pgi_for_points(s, runs, body);
 }
 template <class T> static void pgi_measure_finest(pg_solver *s)
