@@ -18366,13 +18366,6 @@ template <class T, int KEPT = 0> struct pgi_even_cells {
         for (int q = 0; q < 6; q++) v.au += c[q] != 0 ? c[q] * (s.own - s.beside[q]) : (T)0;
         return v;
     }
-    PGI_HD T diagonal(int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        T c[6];
-        const T reaction = row(a.kind[pgi_cell_at(a.b, i, j, k)], at, c);
-        return reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]));
-    }
 };
 // f(cells) with the policy of level l
 template <class T, class F> static void pgi_with_cells(const pg_solver *s, const pgi_level *l, const F &f)
@@ -18560,7 +18553,7 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 }
 #endif
 
-// A recurrence of a Krylov method that has a product or the diagonal.
+// A recurrence of conjugate gradients with a product.
 template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
     typedef RECURRENCE<T> point;
     enum { RESIDENT = CELLS::RESIDENT };
@@ -18601,10 +18594,10 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
     PGI_HD seen look(const column &c, int i, int j, int k) const
     {
         seen s = {};
-        if (point::PRODUCT) s.cell = cells.look(c.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
+        s.cell = cells.look(c.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
-            if ((point::READ | point::PRODUCT) >> q & 1) s.v[q] = pgi_value_of<T>(at(q, c), point::NARROW >> q & 1, 0);
+            if (point::READ >> q & 1) s.v[q] = pgi_value_of<T>(at(q, c), point::NARROW >> q & 1, 0);
         return s;
     }
     PGI_HD void operator()(const column &c, int i, int j, int k, const seen &s, double unit, double *sums) const
@@ -18613,12 +18606,8 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
         pgi_term<T> dot[point::DOTS + 1];
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++) v[q] = s.v[q];
-        pgi_cell_value<T> own = {0, 0};
-        if (point::PRODUCT)
-            own = cells.value(s.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
-        else
-            own.diagonal = cells.diagonal(i, j, k);
-        point::at(steps, v, own.au, point::DIAGONAL && own.diagonal > 0 ? 1 / own.diagonal : (T)0, dot);
+        const pgi_cell_value<T> own = cells.value(s.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
+        point::at(steps, v, own.au, 0, dot);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
             if (point::WRITTEN >> q & 1) pgi_set_value(at(q, c), point::NARROW >> q & 1, 0, v[q]);
@@ -18640,24 +18629,90 @@ template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence 
     }
 };
 
+#if PGI_KRYLOV
+// The others that have a product or the diagonal are seldom, so that one kernel has them all: which one it is, and what
+// that reads and writes, is known when it runs.
+#define PGI_SELDOM_AMONG_CELLS(X)                                                                                      \
+    X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
+    X(PGI_INVERSE, pgi_of_inverse)                                                                                     \
+    X(PGI_DEFECT, pgi_of_defect)                                                                                       \
+    X(PGI_INVERSE_AGAIN, pgi_of_inverse_again)                                                                         \
+    X(PGI_PIPECG_DIAGONAL, pgi_of_pipecg_diagonal)                                                                     \
+    X(PGI_BICG_PRODUCT, pgi_of_bicg_product)                                                                           \
+    X(PGI_BICG_SECOND, pgi_of_bicg_second)
+template <class T> struct pgi_seldom_recurrence {
+    enum { RESIDENT = 2, VECTORS = 8, DOTS = 4 };
+    pgi_any_cells<T> cells;
+    pgi_vectors g;
+    int recurrence, product, norm;
+    unsigned read, written;
+    struct nothing {};    // is looked at ahead
+    PGI_HD int wanted() const { return 1; }
+    PGI_HD pgi_seldom_recurrence kept() const { return *this; }
+    PGI_HD nothing begin(int, int, int) const { return nothing(); }
+    PGI_HD void step(nothing *) const {}
+    PGI_HD nothing look(nothing, int, int, int) const { return nothing(); }
+    PGI_HD T *at(int q, int i, int j, int k) const { return pgi_data<T>(g.v[q]) + i + j * g.v[q].sj + k * g.v[q].sk; }
+    PGI_HD pgi_cell_value<T> value(int i, int j, int k) const
+    {
+        const pgi_cell_value<T> none = {0, product ? (T)0 : cells.diagonal(i, j, k)};
+        if (!product) return none;
+        const int64_t sj = g.v[0].sj, sk = g.v[0].sk;
+        const T *const p = at(0, i, j, k);
+        return cells.value(cells.look(pgi_cell_at(cells.a.b, i, j, k), p, sj, sk, i, j, k), p, sj, sk, i, j, k);
+    }
+    PGI_HD void operator()(nothing, int i, int j, int k, nothing, double unit, double *sums) const
+    {
+        T v[VECTORS];
+        pgi_term<T> dot[DOTS] = {};
+        PGI_UNROLLED
+        for (int q = 0; q < VECTORS; q++) v[q] = read >> q & 1 ? *at(q, i, j, k) : (T)0;
+        const pgi_cell_value<T> own = value(i, j, k);
+        const pgi_krylov_steps<T> steps(cells.a.b.state);
+        const T inverse = own.diagonal > 0 ? 1 / own.diagonal : (T)0;
+        switch (recurrence) {
+#define PGI_CASE_(NAME, TYPE)                                                                                          \
+    case NAME: TYPE<T>::at(steps, v, own.au, inverse, dot); break;
+            PGI_SELDOM_AMONG_CELLS(PGI_CASE_)
+#undef PGI_CASE_
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < VECTORS; q++)
+            if (written >> q & 1) *at(q, i, j, k) = v[q];
+        const double w = cells.measure(i, j, k), e = norm ? unit * (double)v[1] : 0;
+        pgi_accumulate(sums, w, e, e);
+        PGI_UNROLLED
+        for (int q = 0; q < DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+    }
+};
 template <class T, template <class> class RECURRENCE>
-static void pgi_recur_among_cells(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     typedef RECURRENCE<T> point;
-    if constexpr ((point::PRODUCT || point::DIAGONAL) && (point::NARROW == 0 || sizeof(T) == sizeof(double))) {
-        pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, RECURRENCE>{s, l, g});
-    } else {
-        PGI_BACK_END(s, recur<T>)(s, l, recurrence, g);
-    }
+    enum { NORM = point::NORM >= 0 };
+    static_assert(point::NORM < 0 || point::NORM == 1, "see pgi_seldom_recurrence");
+    const pgi_seldom_recurrence<T> body = {
+        {pgi_operator_of<T>(s, l)}, g, recurrence, point::PRODUCT, NORM, point::READ | point::PRODUCT, point::WRITTEN};
+    pgi_sum_fluid<body.DOTS, (NORM ? 0 : 4)>(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
 }
+#endif
 
 template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     switch (recurrence) {
+#if PGI_KRYLOV
+    case PGI_CG_DIRECTION: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_direction>{s, l, g}); break;
+    case PGI_CG_DESCENT: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent>{s, l, g}); break;
+    case PGI_CG_DESCENT_MIXED:
+        if constexpr (sizeof(T) == sizeof(double))
+            pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent_mixed>{s, l, g});
+        break;
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
-    case NAME: pgi_recur_among_cells<T, TYPE>(s, l, recurrence, g); break;
-        PGI_RECURRENCES_MADE(PGI_CASE_)
+    case NAME: pgi_recur_seldom<T, TYPE>(s, l, recurrence, g); break;
+        PGI_SELDOM_AMONG_CELLS(PGI_CASE_)
 #undef PGI_CASE_
+#endif
+    default: PGI_BACK_END(s, recur<T>)(s, l, recurrence, g);
     }
 }
 
