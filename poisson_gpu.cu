@@ -841,10 +841,10 @@ static PGI_HD int pgi_any_fluid(const pgi_bricks &b, int i, int j, int k0, int k
 struct pgi_lattice {
     int n[3], periodic, seams;
     pgi_stored_row *rows;
-    unsigned *weights;           // in transfers to the next level and back, see pgi_pack_weights; all, or those of others
-    int *aggregate;              // of the next level, or NULL: a coarse cell is one
-    int *root;                   // while that is made
-    pgi_factors *factors;        // the same, or NULL: they are worked out where they are needed
+    unsigned *weights;       // in transfers to the next level and back, see pgi_pack_weights
+    int *aggregate;          // of the next level, or NULL: a coarse cell is one
+    int *root;               // while that is made
+    pgi_factors *factors;    // the same, or NULL: they are worked out where they are needed
     float *u, *f, *r, *e, *g;    // of a coarse level; e, g: of one that is visited three times
 };
 
@@ -18102,81 +18102,41 @@ template <class T> static PGI_HD inline double pgi_cell_measure(const pgi_cell_o
     return a.is_uniform ? a.cells->measure : pgi_cell_weight(a.b, i, j, k);
 }
 
-template <class T> static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a,
-                                                                                unsigned kind, int i, int j, int k)
-{
-    const int at[3] = {i, j, k};
-    pgi_cell_row<T> row = {{0, 0, 0, 0, 0, 0}, 0};
-    if (!(kind & PGI_LIVE)) return row;
-    row.reaction = (T)a.b.state->alpha;
-    if (pgi_is_plain(a, kind, i, j, k)) {
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) row.c[q] = a.even[q / 2];
-        return row;
-    }
-    if (a.is_even) {
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
-            row.c[q] = kind >> q & 1 && !outer ? a.even[q / 2] : (T)0;
-            if (outer && kind >> q & 1) row.reaction += (T)a.cells->end[q];
-        }
-        return row;
-    }
-    const pgi_cells *const cells = a.cells;
-    const int64_t cell = pgi_cell_at(a.b, i, j, k);
-    const int plain = !cells->beta_face[0] && !cells->openness[0] && !cells->beta_cell;
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        if (!(kind >> q & 1)) continue;
-        const pgi_axis<T> &axis = a.b.axis[q / 2];
-        const pgi_row<T> r = pgi_row_of(axis, at[q / 2]);
-        const T share = plain ? (T)1 : (T)pgi_face_share(a, q, at, cell);
-        if (pgi_is_outer(axis, q, at[q / 2]))
-            row.reaction += (T)cells->end[q] * share;
-        else
-            row.c[q] = -(q & 1 ? r.upper : r.lower) * share;
-    }
-    if (cells->alpha_cell) row.reaction += (T)pgi_coefficient(cells, cells->alpha_cell, cell);
-    return row;
-}
-template <class T>
-static PGI_HD inline pgi_cell_row<T> pgi_cell_row_of(const pgi_cell_operator<T> &a, int i, int j, int k)
-{
-    return pgi_cell_row_of_kind(pgi_apart(a), a.kind[pgi_cell_at(a.b, i, j, k)], i, j, k);
-}
-
 template <class T> static PGI_HD inline T pgi_cell_diagonal(const pgi_cell_row<T> &r)
 {
     return r.reaction + ((r.c[0] + r.c[1]) + (r.c[2] + r.c[3]) + (r.c[4] + r.c[5]));
 }
 
-// A u at the cell that p points to. What is behind a closed face is not read.
-template <class T> static PGI_HD inline T pgi_cell_product(const pgi_cell_operator<T> &a, const pgi_cell_row<T> &r,
-                                                           const T *p, int64_t sj, int64_t sk, int i, int j, int k)
+// What is beside the cell that p points to: at an end that which is at the other end, for it is asked for before it is
+// known what is a neighbour. Loads that wait for a branch wait one after the other.
+template <class T> static PGI_HD inline void pgi_look_beside(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
+                                                             int64_t sk, const int at[3], T beside[6])
 {
-    T sum = r.reaction * p[0];
-    const int at[3] = {i, j, k};
+    const int64_t to[3] = {1, sj, sk};
     PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        const int64_t stride = q < 2 ? 1 : q < 4 ? sj : sk;
-        if (r.c[q] != 0) sum += r.c[q] * (p[0] - p[pgi_cell_step(a.b.axis[q / 2], q, at[q / 2]) * stride]);
-    }
-    return sum;
+    for (int q = 0; q < 6; q++) beside[q] = p[pgi_cell_step(a.b.axis[q / 2], q, at[q / 2]) * to[q / 2]];
 }
 
 // A u at a cell, and the diagonal there; 0 where the row is empty.
 template <class T> struct pgi_cell_value {
     T au, diagonal;
 };
-
-// From the caller's arrays, which have the precision of u. What all six faces need is asked for at once, also beyond
-// the box, where it is that of the other end, and behind closed faces: loads that wait for a branch wait one after the
-// other.
-template <class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_operator<T> &a,
-                                                                const void *const array[3], const int at[3], T share[6])
+// What is behind a closed face has no say, whatever is there.
+template <class T>
+static PGI_HD inline pgi_cell_value<T> pgi_value_of_row(const pgi_cell_row<T> &r, T own, const T beside[6])
 {
-    const T *const along[3] = {(const T *)array[0], (const T *)array[1], (const T *)array[2]};
+    pgi_cell_value<T> v = {r.reaction * own, pgi_cell_diagonal(r)};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) v.au += r.c[q] != 0 ? r.c[q] * (own - beside[q]) : (T)0;
+    return v;
+}
+
+// Multiplies what belongs to the six faces of a cell with the caller's arrays of faces, of type W.
+template <class W, class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_operator<T> &a,
+                                                                         const void *const array[3], const int at[3],
+                                                                         T share[6])
+{
+    const W *const along[3] = {(const W *)array[0], (const W *)array[1], (const W *)array[2]};
     const int64_t nx = a.b.axis[0].n, ny = a.b.axis[1].n;
     if (!along[0]) return;
     T value[6];
@@ -18185,124 +18145,76 @@ template <class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_o
         const pgi_axis<T> &axis = a.b.axis[d];
         const int64_t row = nx + (d == 0), plane = row * (ny + (d == 1)), face = at[0] + row * at[1] + plane * at[2],
                       step = axis.periodic && at[d] == axis.n - 1 ? 1 - axis.n : 1;
-        value[2 * d] = along[d] ? along[d][face] : (T)1;
-        value[2 * d + 1] = along[d] ? along[d][face + step * (d == 0 ? 1 : d == 1 ? row : plane)] : (T)1;
+        value[2 * d] = along[d] ? (T)along[d][face] : (T)1;
+        value[2 * d + 1] = along[d] ? (T)along[d][face + step * (d == 0 ? 1 : d == 1 ? row : plane)] : (T)1;
     }
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) share[q] *= value[q];
 }
-// Are its rows worked out from the caller's arrays, of the precision of u, or from spacings that vary?
-template <class T> static PGI_HD inline int pgi_is_by_fields(const pgi_cell_operator<T> &a)
-{
-    return !a.is_even && (a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double)));
-}
-template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const pgi_cell_operator<T> &a, const T *p,
-                                                                          int64_t sj, int64_t sk, const int at[3],
-                                                                          unsigned kind)
+// The row of a live cell where coefficients, in arrays of type W, or spacings vary
+template <class W, class T>
+static PGI_HD inline pgi_cell_row<T> pgi_field_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
     const pgi_axis<T> *const axis = a.b.axis;
     const pgi_cells *const cells = a.cells;
     const int64_t cell = pgi_cell_at(a.b, at[0], at[1], at[2]),
-                  stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n}, to[3] = {1, sj, sk};
-    const T *const beta = (const T *)cells->beta_cell, *const held = (const T *)cells->alpha_cell;
-    const T own = *p;
-    T beside[6], share[6], reaction = (T)a.b.state->alpha;
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) beside[q] = p[pgi_cell_step(axis[q / 2], q, at[q / 2]) * to[q / 2]], share[q] = 1;
-    if (held) reaction += held[cell];
+                  stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
+    const W *const beta = (const W *)cells->beta_cell, *const held = (const W *)cells->alpha_cell;
+    pgi_cell_row<T> row = {{1, 1, 1, 1, 1, 1}, (T)a.b.state->alpha};
+    if (held) row.reaction += (T)held[cell];
     if (beta) {
-        const T inside = beta[cell];
+        const T inside = (T)beta[cell];
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) share[q] = beta[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]];
+        for (int q = 0; q < 6; q++) row.c[q] = (T)beta[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]];
         PGI_UNROLLED
         for (int q = 0; q < 6; q++)
-            share[q] = pgi_harmonic_mean(inside, pgi_is_outer(axis[q / 2], q, at[q / 2]) ? inside : share[q]);
+            row.c[q] = pgi_harmonic_mean(inside, pgi_is_outer(axis[q / 2], q, at[q / 2]) ? inside : row.c[q]);
     }
-    pgi_multiply_faces(a, cells->beta_face, at, share);
-    pgi_multiply_faces(a, cells->openness, at, share);
-    pgi_cell_value<T> v = {0, 0};
+    pgi_multiply_faces<W>(a, cells->beta_face, at, row.c);
+    pgi_multiply_faces<W>(a, cells->openness, at, row.c);
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) {
         const pgi_row<T> r = a.is_uniform ? pgi_row<T>() : pgi_row_of(axis[q / 2], at[q / 2]);
-        const T link = a.is_uniform ? a.even[q / 2] : -(q & 1 ? r.upper : r.lower);
+        const T link = a.is_uniform ? a.even[q / 2] : -(q & 1 ? r.upper : r.lower), share = row.c[q];
         const int open = kind >> q & 1, outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
-        const T c = open && !outer ? link * share[q] : (T)0;
-        if (open && outer) reaction += (T)cells->end[q] * share[q];
-        v.au += c != 0 ? c * (own - beside[q]) : (T)0;
-        v.diagonal += c;
+        row.c[q] = open && !outer ? link * share : (T)0;
+        if (open && outer) row.reaction += (T)cells->end[q] * share;
     }
-    v.au += reaction * own;
-    v.diagonal += reaction;
-    return v;
+    return row;
 }
-
-// Any cell of any operator; those with coefficients or spacings that vary are worked out by themselves.
-template <class T> static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a,
-                                                                               const T *p, int64_t sj, int64_t sk,
-                                                                               int i, int j, int k, unsigned kind)
+// The same, and of what cells the arrays have the other precision than rows: of levels that are made, of PG_MIXED
+static PGI_HD inline double pgi_other_real(float) { return 0; }
+static PGI_HD inline float pgi_other_real(double) { return 0; }
+template <class T>
+static PGI_HD PGI_APART pgi_cell_row<T> pgi_converted_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
-    const int at[3] = {i, j, k};
-    if (kind & PGI_LIVE && pgi_is_by_fields(a)) return pgi_field_value(a, p, sj, sk, at, kind);
-    const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
-    const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, i, j, k), pgi_cell_diagonal(r)};
-    return v;
+    return pgi_field_row<decltype(pgi_other_real(T()))>(a, kind, at);
 }
-
-// Plain cells inside, and at the ends of rows, are worked out by themselves.
-template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a,
-                                                                            unsigned kind, const T *p, int64_t sj,
-                                                                            int64_t sk, int i, int j, int k)
+template <class T>
+static PGI_HD inline pgi_cell_row<T> pgi_live_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
-    const pgi_axis<T> &x = a.b.axis[0], &y = a.b.axis[1], &z = a.b.axis[2];
-    const int first = i == 0, last = i == x.n - 1;
-    if (a.is_even && !(x.periodic && (first || last)) && (y.n == 1 || (j > 0 && j < y.n - 1)) &&
-        (z.n == 1 || (k > 0 && k < z.n - 1))) {
-        // Neighbours are there, and asked for before it is known what they are.
-        const int64_t up = y.n == 1 ? 0 : sj, on = z.n == 1 ? 0 : sk;
-        const T u = *p, west = p[first ? 0 : -1], east = p[last ? 0 : 1], south = p[-up], north = p[up], below = p[-on],
-                above = p[on];
-        T reaction = (T)a.b.state->alpha;
-        if (kind & PGI_PLAIN) {
-            pgi_cell_value<T> v;
-            if (first) reaction += (T)a.cells->end[0];
-            if (last) reaction += (T)a.cells->end[1];
-            v.au = reaction * u + a.even[0] * ((u - west) + (u - east)) + a.even[1] * ((u - south) + (u - north)) +
-                   a.even[2] * ((u - below) + (u - above));
-            v.diagonal = reaction + (T)(2 - first - last) * a.even[0] + 2 * (a.even[1] + a.even[2]);
-            return v;
-        }
-    }
-    return pgi_general_value(pgi_apart(a), p, sj, sk, i, j, k, kind);
+    const int alike = a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double));
+    return alike ? pgi_field_row<T>(a, kind, at) : pgi_converted_row(pgi_apart(a), kind, at);
+}
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const pgi_cell_operator<T> &a, unsigned kind,
+                                                                          const T *p, int64_t sj, int64_t sk,
+                                                                          const int at[3])
+{
+    const pgi_cell_value<T> none = {0, 0};
+    T beside[6];
+    pgi_look_beside(a, p, sj, sk, at, beside);
+    return kind & PGI_LIVE ? pgi_value_of_row(pgi_live_row(a, kind, at), *p, beside) : none;
+}
+template <class T>
+static PGI_HD PGI_APART pgi_cell_value<T> pgi_field_value_apart(const pgi_cell_operator<T> &a, unsigned kind,
+                                                                const T *p, int64_t sj, int64_t sk, const int at[3])
+{
+    return pgi_field_value(a, kind, p, sj, sk, at);
 }
 
-// Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look at no
-// more than what they are. RESIDENT: blocks that a multiprocessor has for sums, which bounds their registers. kept():
-// the same policy with all that every cell needs read from memory, which a compiler must else read again after a store.
-template <class T> struct pgi_any_cells {
-    pgi_cell_operator<T> a;
-    enum { RESIDENT = 2 };
-    typedef pgi_any_cells all_kept;
-    PGI_HD all_kept kept() const { return *this; }
-    struct seen {
-        unsigned kind;
-    };
-    PGI_HD seen look(int64_t cell, const T *, int64_t, int64_t, int, int, int) const
-    {
-        const seen s = {a.kind[cell]};
-        return s;
-    }
-    PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        const pgi_cell_value<T> none = {0, 0};
-        if (pgi_is_by_fields(a)) return s.kind & PGI_LIVE ? pgi_field_value(a, p, sj, sk, at, s.kind) : none;
-        return pgi_cell_value_of(a, s.kind, p, sj, sk, i, j, k);
-    }
-    PGI_HD T diagonal(int i, int j, int k) const { return pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)); }
-    PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
-};
-// Of a mask alone on uniform axes: neighbours are asked for before it is known what they are, and what is behind a
-// closed face has no say.
+// Policies of operations: what a cell needs is looked at first, and worked out then. RESIDENT: blocks that a
+// multiprocessor has for sums, which bounds their registers. kept(): the same policy with all that every cell needs
+// read from memory, which a compiler must else read again after a store. Of a mask alone on uniform axes
 template <class T, int KEPT = 0> struct pgi_even_cells {
     pgi_cell_operator<T> a;
     struct {
@@ -18329,50 +18241,88 @@ template <class T, int KEPT = 0> struct pgi_even_cells {
     };
     PGI_HD seen look(int64_t cell, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
     {
-        const pgi_axis<T> *const axis = a.b.axis;
-        const seen s = {*p,
-                        {p[pgi_cell_step(axis[0], 0, i)], p[pgi_cell_step(axis[0], 1, i)],
-                         p[pgi_cell_step(axis[1], 2, j) * sj], p[pgi_cell_step(axis[1], 3, j) * sj],
-                         p[pgi_cell_step(axis[2], 4, k) * sk], p[pgi_cell_step(axis[2], 5, k) * sk]},
-                        a.kind[cell]};
+        const int at[3] = {i, j, k};
+        seen s;
+        s.own = *p, s.kind = a.kind[cell];
+        pgi_look_beside(a, p, sj, sk, at, s.beside);
         return s;
     }
-    // c: couplings, 0 where there is none. Returns the reaction.
-    PGI_HD T row(unsigned kind, const int at[3], T c[6]) const
+    PGI_HD pgi_cell_row<T> row(unsigned kind, const int at[3]) const
     {
         const unsigned open = kind & PGI_LIVE ? kind : 0;
-        T reaction = kind & PGI_LIVE ? alpha() : (T)0;
+        pgi_cell_row<T> r;
+        r.reaction = kind & PGI_LIVE ? alpha() : (T)0;
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
-            c[q] = open >> q & 1 && !outer ? a.even[q / 2] : (T)0;
-            if (outer && open >> q & 1) reaction += end(q);
+            r.c[q] = open >> q & 1 && !outer ? a.even[q / 2] : (T)0;
+            if (outer && open >> q & 1) r.reaction += end(q);
         }
-        return reaction;
+        return r;
     }
     PGI_HD pgi_cell_value<T> value(const seen &s, const T *, int64_t, int64_t, int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
-        if (pgi_is_plain(a, s.kind, i, j, k)) {    // most are
-            pgi_cell_value<T> v = {alpha() * s.own, alpha() + 2 * (a.even[0] + a.even[1] + a.even[2])};
-            PGI_UNROLLED
-            for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (s.own - s.beside[q]);
-            return v;
-        }
-        T c[6];
-        const T reaction = row(s.kind, at, c);
-        pgi_cell_value<T> v = {reaction * s.own, reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]))};
+        if (!pgi_is_plain(a, s.kind, i, j, k)) return pgi_value_of_row(row(s.kind, at), s.own, s.beside);
+        pgi_cell_value<T> v = {alpha() * s.own, alpha() + 2 * (a.even[0] + a.even[1] + a.even[2])};    // most are
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) v.au += c[q] != 0 ? c[q] * (s.own - s.beside[q]) : (T)0;
+        for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (s.own - s.beside[q]);
         return v;
     }
+};
+template <class T> static PGI_HD inline pgi_even_cells<T> pgi_even_cells_of(const pgi_cell_operator<T> &a)
+{
+    return {a, {0, {0, 0, 0, 0, 0, 0}, 0}};
+}
+
+// Of any operator
+template <class T>
+static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
+{
+    const pgi_cell_row<T> none = {{0, 0, 0, 0, 0, 0}, 0};
+    return !(kind & PGI_LIVE) ? none : a.is_even ? pgi_even_cells_of(a).row(kind, at) : pgi_live_row(a, kind, at);
+}
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
+                                                                            int64_t sj, int64_t sk, int i, int j, int k)
+{
+    const int at[3] = {i, j, k};
+    const int64_t cell = pgi_cell_at(a.b, i, j, k);
+    if (!a.is_even) return pgi_field_value_apart(pgi_apart(a), a.kind[cell], p, sj, sk, at);
+    const pgi_even_cells<T> even = pgi_even_cells_of(a);
+    return even.value(even.look(cell, p, sj, sk, i, j, k), p, sj, sk, i, j, k);
+}
+// Looks at no more than what they are.
+template <class T> struct pgi_any_cells {
+    pgi_cell_operator<T> a;
+    enum { RESIDENT = 2 };
+    typedef pgi_any_cells all_kept;
+    PGI_HD all_kept kept() const { return *this; }
+    struct seen {
+        unsigned kind;
+    };
+    PGI_HD seen look(int64_t cell, const T *, int64_t, int64_t, int, int, int) const
+    {
+        const seen s = {a.kind[cell]};
+        return s;
+    }
+    PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k};
+        return a.is_even ? pgi_cell_value_of(a, p, sj, sk, i, j, k) : pgi_field_value(a, s.kind, p, sj, sk, at);
+    }
+    PGI_HD T diagonal(int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k};
+        return pgi_cell_diagonal(pgi_cell_row_of(pgi_apart(a), a.kind[pgi_cell_at(a.b, i, j, k)], at));
+    }
+    PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
 };
 // f(cells) with the policy of level l
 template <class T, class F> static void pgi_with_cells(const pg_solver *s, const pgi_level *l, const F &f)
 {
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
     if (a.is_even)
-        f(pgi_even_cells<T>{a, {0, {0, 0, 0, 0, 0, 0}, 0}});
+        f(pgi_even_cells_of(a));
     else
         f(pgi_any_cells<T>{a});
 }
@@ -18404,8 +18354,7 @@ template <class T> struct pgi_cell_relax {
         }
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
         T *const q = pgi_data<T>(out) + i + j * out.sj + k * out.sk;
-        const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
-        const pgi_cell_value<T> v = pgi_cell_value_of(a, kind, p, u.sj, u.sk, i, j, k);
+        const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
         const T residual = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - v.au;
         *q =
             v.diagonal > 0 ? pgi_relaxed(*p, residual, 1 / v.diagonal, omega == 0 ? (T)a.b.state->omega : omega) : (T)0;
@@ -18447,8 +18396,7 @@ template <class T, class TO> struct pgi_cell_residual {
     {
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
         const T right = f.base ? pgi_data<T>(f)[i + j * f.sj + k * f.sk] : (T)0;
-        const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
-        const pgi_cell_value<T> v = pgi_cell_value_of(a, kind, p, u.sj, u.sk, i, j, k);
+        const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
         const T residual = f.base ? right - v.au : v.au;
         pgi_data<TO>(out)[i + j * out.sj + k * out.sk] =
             v.diagonal > 0 ? (TO)(scaled ? (T)a.b.state->scale * residual : residual) : (TO)0;
@@ -18646,7 +18594,8 @@ template <class T> struct pgi_seldom_recurrence {
     pgi_vectors g;
     int recurrence, product, norm;
     unsigned read, written;
-    struct nothing {};    // is looked at ahead
+    struct nothing {
+    };    // is looked at ahead
     PGI_HD int wanted() const { return 1; }
     PGI_HD pgi_seldom_recurrence kept() const { return *this; }
     PGI_HD nothing begin(int, int, int) const { return nothing(); }
@@ -18993,9 +18942,8 @@ template <class T> struct pgi_add_values {
     PGI_HD void operator()(int64_t e) const
     {
         const int64_t cell = list[e].cell, nx = a.b.axis[0].n, ny = a.b.axis[1].n;
-        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(kind[cell] & PGI_LIVE)) return;
+        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !pgi_has_row(a, kind[cell], cell)) return;
         const int i = (int)(cell % nx), j = (int)(cell / nx % ny), k = (int)(cell / nx / ny);
-        if (!(pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)) > 0)) return;
         T *const at = pgi_data<T>(to) + i + j * to.sj + k * to.sk;
         for (int64_t q = e; q < number && list[q].cell == cell; q++) *at += term(list[q], i, j, k);
     }
@@ -19680,7 +19628,10 @@ struct pgi_mask_level {
     double even[3], weight;    // weight: of a cell, in the unit of coarse levels
     // The same links as stored rows have, which go by bf16.
     static PGI_HD float stored(double v) { return pgi_from_bf16(pgi_to_bf16(pgi_in_range(v))); }
-    PGI_HD unsigned kind_of(int64_t cell) const { return kind ? kind[cell] : (unsigned)(PGI_PLAIN | PGI_LIVE | PGI_OPEN); }
+    PGI_HD unsigned kind_of(int64_t cell) const
+    {
+        return kind ? kind[cell] : (unsigned)(PGI_PLAIN | PGI_LIVE | PGI_OPEN);
+    }
     PGI_HD int is_live(int64_t cell) const { return kind[cell] & PGI_LIVE; }
     PGI_HD int is_inside(const int at[3], int q, int) const { return pgi_is_in_block(n[q / 2], at[q / 2], q); }
     PGI_HD pgi_lattice_row row(const int at[3]) const    // all that has a say is asked for at once
@@ -21137,7 +21088,7 @@ template <class T> struct pgi_residual_of_others {
         const int i = at[0], j = at[1], k = at[2];
         const int64_t cell = pgi_cell_at(a.b, i, j, k);
         if (!(a.kind[cell] & PGI_LIVE)) return;
-        const pgi_even_cells<T> cells = {a, {0, {0, 0, 0, 0, 0, 0}, 0}};
+        const pgi_even_cells<T> cells = pgi_even_cells_of(a);
         const T *const from = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
         const pgi_cell_value<T> own =
             cells.value(cells.look(cell, from, u.sj, u.sk, i, j, k), from, u.sj, u.sk, i, j, k);
@@ -21752,7 +21703,7 @@ template <class T> struct pgi_store_rows {
         const pgi_axis<T> *const axis = a.b.axis;
         const int at[3] = {i, j, k};
         const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, pgi_plane_of(a.b)};
-        const pgi_cell_row<T> r = pgi_cell_row_of_kind(pgi_apart(a), a.kind[cell], i, j, k);
+        const pgi_cell_row<T> r = pgi_cell_row_of(pgi_apart(a), a.kind[cell], at);
         const double w = unit * pgi_cell_weight(a.b, i, j, k);
         T held = r.reaction;
         pgi_stored_row row = {{0, 0, 0}, 0};
