@@ -20022,59 +20022,69 @@ struct pgi_join_across {
         });
     }
 };
-// The three steps at once of a level with one node a cell: in a coarse cell there are at most eight of them.
-template <class LEVEL> struct pgi_join_cells {
-    pgi_joining<LEVEL> a;
+// The cells of a coarse one on a level with a node for each cell, and in which parts links join them.
+template <class LEVEL> struct pgi_coarse_cell {
+    int at[8][3], part[8];    // part: the least cell of it; -1: there is no such cell, or its row is empty
+    float c[8][6], shift[8], diagonal[8];
+    PGI_HD pgi_coarse_cell(const LEVEL &level, const int coarse[3])
+    {
+        PGI_UNROLLED
+        for (int e = 0; e < 8; e++) {
+            int inside = 1;
+            for (int d = 0; d < 3; d++) at[e][d] = 2 * coarse[d] + (e >> d & 1), inside &= at[e][d] < level.n[d];
+            pgi_lattice_row own = {{0, 0, 0, 0, 0, 0}, 0, {0, 0, 0, 0, 0, 0}};
+            if (inside) own = level.row(at[e]);
+            shift[e] = diagonal[e] = own.shift;
+            PGI_UNROLLED
+            for (int q = 0; q < 6; q++) c[e][q] = own.c[q], diagonal[e] += own.c[q];
+            part[e] = diagonal[e] > 0 ? e : -1;
+        }
+    }
+    PGI_HD int is_strong(int e, float link) const { return (float)PGI_STRONG_SHARE * link >= diagonal[e]; }
+    // is_joined(e, other, c) for the links inside
+    template <class F> PGI_HD void join(const F &is_joined)
+    {
+        unsigned joined = 0;    // bit 8 d + e: cell e and the one above it along axis d
+        PGI_UNROLLED
+        for (int d = 0; d < 3; d++) PGI_UNROLLED
+        for (int e = 0; e < 8; e++) {
+            const int other = e | 1 << d, there = other != e && part[e] >= 0 && part[other] >= 0;
+            if (there && c[e][2 * d + 1] > 0 && is_joined(e, other, c[e][2 * d + 1])) joined |= 1u << (8 * d + e);
+        }
+        for (int round = 0; round < 7; round++)    // the longest way through eight cells
+            PGI_UNROLLED
+        for (int d = 0; d < 3; d++) PGI_UNROLLED
+        for (int e = 0; e < 8; e++) {
+            const int other = e | 1 << d, least = part[e] < part[other] ? part[e] : part[other];
+            if (joined >> (8 * d + e) & 1) part[e] = part[other] = least;
+        }
+    }
+};
+// The three steps at once of such a level. A cell without links goes no deeper.
+struct pgi_join_cells {
+    pgi_joining<pgi_lattice_level> a;
     PGI_HD int64_t count() const { return a.to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
-        int node[8] = {0}, root[8], coarse[3];
-        float diagonal[8] = {0}, up[8][3];    // of the links to the upper neighbours in the coarse cell
-        const int *const n = a.fine.n;
+        int coarse[3];
         pgi_place_of(a.to.n, J, coarse);
+        pgi_coarse_cell<pgi_lattice_level> p(a.fine, coarse);
+        const auto node = [&](int e) { return (int)pgi_cell_of(a.fine.n, p.at[e]); };
+        p.join([&](int e, int other, float c) {
+            return a.is_strong(node(e), p.diagonal[e], node(other), p.diagonal[other], c);
+        });
         PGI_UNROLLED
         for (int e = 0; e < 8; e++) {
-            const int at[3] = {2 * coarse[0] + (e & 1), 2 * coarse[1] + (e >> 1 & 1), 2 * coarse[2] + (e >> 2)};
-            int linked = 0;
-            for (int d = 0; d < 3; d++) up[e][d] = 0;
-            root[e] = -1;
-            if (at[0] >= n[0] || at[1] >= n[1] || at[2] >= n[2]) continue;
-            node[e] = (int)pgi_cell_of(n, at);
-            diagonal[e] = a.fine.shift(node[e]);
-            a.fine.links(node[e], [&](int, int q, float c) {
-                linked = 1;
-                diagonal[e] += c;
-                PGI_UNROLLED
-                for (int d = 0; d < 3; d++)
-                    if (q == 2 * d + 1 && pgi_stays_inside(a.fine, at, 0, q)) up[e][d] = c;
-            });
-            if (linked) root[e] = e;
-        }
-        unsigned joined = 0;    // bit 8 d + e: node e and the one above it along axis d
-        PGI_UNROLLED
-        for (int d = 0; d < 3; d++) PGI_UNROLLED
-        for (int e = 0; e < 8; e++) {
-            const int other = e | 1 << d;
-            if (other != e && up[e][d] > 0 && a.is_strong(node[e], diagonal[e], node[other], diagonal[other], up[e][d]))
-                joined |= 1u << (8 * d + e);
-        }
-        for (int round = 0; round < 7; round++)    // the longest way through eight nodes
+            float largest = 0;
+            int root = -1;
             PGI_UNROLLED
-        for (int d = 0; d < 3; d++) PGI_UNROLLED
-        for (int e = 0; e < 8; e++) {
-            const int other = e | 1 << d, least = root[e] < root[other] ? root[e] : root[other];
-            if (joined >> (8 * d + e) & 1) root[e] = root[other] = least;
-        }
-        PGI_UNROLLED
-        for (int e = 0; e < 8; e++) {
-            const int at[3] = {2 * coarse[0] + (e & 1), 2 * coarse[1] + (e >> 1 & 1), 2 * coarse[2] + (e >> 2)};
-            if (at[0] >= n[0] || at[1] >= n[1] || at[2] >= n[2]) continue;
-            int own = -1;
+            for (int q = 0; q < 6; q++) largest = p.c[e][q] > largest ? p.c[e][q] : largest;
             PGI_UNROLLED
             for (int r = 0; r < 8; r++)
-                if (root[e] == r) own = node[r];
-            a.root[node[e]] = own;
-            a.aggregate[node[e]] = 0;
+                if (largest > 0 && p.part[e] == r) root = node(r);
+            if (p.at[e][0] >= a.fine.n[0] || p.at[e][1] >= a.fine.n[1] || p.at[e][2] >= a.fine.n[2]) continue;
+            a.root[node(e)] = root;
+            a.aggregate[node(e)] = 0;
         }
     }
 };
@@ -21557,10 +21567,9 @@ static int pgi_is_repeated_level(const pg_solver *s, int q)
 }
 
 // The first time: strong links. Cells of levels that are not lists have one node each.
-template <class LEVEL> static void pgi_join(pg_solver *s, const pgi_joining<LEVEL> &joining, int64_t)
+static void pgi_join(pg_solver *s, const pgi_joining<pgi_lattice_level> &joining, int64_t)
 {
-    const pgi_join_cells<LEVEL> join = {joining};
-    pgi_for_each(s, joining.to.cells, join);
+    pgi_for_each(s, joining.to.cells, pgi_join_cells{joining});
 }
 template <class LEVEL> static void pgi_find_leaves(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
 template <class LEVEL> static void pgi_add_leaves(pg_solver *, const pgi_joining<LEVEL> &) {}
@@ -22404,61 +22413,33 @@ enum pgi_measured {
 template <class LEVEL> struct pgi_measure_parts {
     enum { RUN = 16 };    // coarse cells of a thread
     LEVEL fine;
-    const unsigned char *kind;
     int64_t *number;
-    struct cell {
-        float c[6], shift, diagonal;
-        int live, part;
-    };
-    static PGI_HD int is_strong(float c, const cell &p) { return c > 0 && (float)PGI_STRONG_SHARE * c >= p.diagonal; }
-    PGI_HD void read(int I, int J, int K, cell p[8]) const
-    {
-        for (int e = 0; e < 8; e++) {
-            const int at[3] = {2 * I + (e & 1), 2 * J + (e >> 1 & 1), 2 * K + (e >> 2)};
-            p[e].live =
-                at[0] < fine.n[0] && at[1] < fine.n[1] && at[2] < fine.n[2] && kind[pgi_cell_of(fine.n, at)] & PGI_LIVE;
-            p[e].part = e;
-            if (!p[e].live) continue;
-            const pgi_lattice_row own = fine.row(at);
-            p[e].diagonal = p[e].shift = own.shift;
-            for (int q = 0; q < 6; q++) p[e].c[q] = own.c[q], p[e].diagonal += own.c[q];
-        }
-    }
-    static PGI_HD void join(cell p[8])
-    {
-        for (int round = 0; round < 7; round++)    // the longest way through eight cells
-            for (int e = 0; e < 8; e++)
-                for (int a = 0; a < 3; a++) {
-                    cell &low = p[e], &high = p[e | 1 << a];
-                    if (e >> a & 1 || !low.live || !high.live) continue;
-                    if (!is_strong(low.c[2 * a + 1], low) || !is_strong(low.c[2 * a + 1], high)) continue;
-                    low.part = high.part = low.part < high.part ? low.part : high.part;
-                }
-    }
     // held, out, follows: what is true of a cell of the part: something else holds it, its strong links go on elsewhere,
     // or lead to another part of the coarse cell
-    static PGI_HD void look(const cell p[8], int part, int *held, int *out, int *follows)
+    static PGI_HD void look(const pgi_coarse_cell<LEVEL> &p, int part, int *held, int *out, int *follows)
     {
         *held = *out = *follows = 0;
         for (int e = 0; e < 8; e++) {
-            if (!p[e].live || p[e].part != part) continue;
-            *held |= is_strong(p[e].shift, p[e]);
+            if (p.part[e] != part) continue;
+            *held |= p.is_strong(e, p.shift[e]);
             for (int a = 0; a < 3; a++) {
-                const int up = e >> a & 1;
-                const cell &other = p[e ^ 1 << a];
-                *out |= is_strong(p[e].c[2 * a + up], p[e]);
-                *follows |= other.live && other.part != part && is_strong(p[e].c[2 * a + 1 - up], p[e]);
+                const int up = e >> a & 1, other = p.part[e ^ 1 << a];
+                *out |= p.is_strong(e, p.c[e][2 * a + up]);
+                *follows |= other >= 0 && other != part && p.is_strong(e, p.c[e][2 * a + 1 - up]);
             }
         }
     }
     PGI_HD void count(int I, int J, int K, int64_t sum[PGI_MEASURES]) const
     {
-        cell p[8];
+        const int coarse[3] = {I, J, K};
         int fluid = 0, ways = 0, alone = 0;
-        read(I, J, K, p);
-        join(p);
-        for (int e = 0; e < 8; e++)
-            for (int q = 0; q < 6 && p[e].live; q++) fluid += q == 0, ways += is_strong(p[e].c[q], p[e]);
+        pgi_coarse_cell<LEVEL> p(fine, coarse);
+        p.join([&](int e, int other, float c) { return p.is_strong(e, c) && p.is_strong(other, c); });
+        for (int e = 0; e < 8; e++) {
+            if (p.part[e] < 0) continue;
+            fluid++;
+            for (int q = 0; q < 6; q++) ways += p.is_strong(e, p.c[e][q]);
+        }
         for (int part = 0; part < 8 && fluid; part++) {
             int held, out, follows;
             look(p, part, &held, &out, &follows);
@@ -22481,7 +22462,7 @@ template <class LEVEL> struct pgi_measure_parts {
 template <class LEVEL> static void pgi_measure(pg_solver *s, const LEVEL &fine)
 {
     const int *const n = s->level[0].n;
-    const pgi_measure_parts<LEVEL> body = {fine, s->obstacles.kind, s->obstacles.bad + 5};
+    const pgi_measure_parts<LEVEL> body = {fine, s->obstacles.bad + 5};
     const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
     pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
     pgi_for_points(s, runs, body);
