@@ -14236,7 +14236,6 @@ template <class T> struct pgi_tile_rhs {
         return v;
     }
 };
-}    // namespace
 
 // The numbers of complex transforms; those of an inverse one have real and imaginary part changed. No lambdas, since
 // nvcc compiles what calls them for the device too.
@@ -14254,6 +14253,7 @@ template <class V> struct pgi_numbers {
         return inverse ? pgi_swapped(v) : v;
     }
 };
+}    // namespace
 
 // Of a tile of columns: half of them are real parts, the others imaginary. Transforms back are transforms there of
 // swapped numbers.
