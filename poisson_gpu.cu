@@ -18051,15 +18051,15 @@ static PGI_HD inline int64_t pgi_face_at(const pgi_box<T> &b, const int n[3], in
 
 // What the caller's arrays multiply the coefficient of face q of a cell with.
 template <class T>
-static PGI_HD PGI_APART double pgi_face_share(const pgi_cell_operator<T> &a, int q, const int at[3], int64_t cell)
+static PGI_HD PGI_APART double pgi_face_factor(const pgi_cell_operator<T> &a, int q, const int at[3], int64_t cell)
 {
     const pgi_cells *const c = a.cells;
     const int axis = q / 2, n[3] = {a.b.axis[0].n, a.b.axis[1].n, a.b.axis[2].n};
-    double share = 1;
+    double factor = 1;
     if (c->beta_face[axis] || c->openness[axis]) {
         const int64_t face = pgi_face_at(a.b, n, q, at);
-        if (c->beta_face[axis]) share *= pgi_coefficient(c, c->beta_face[axis], face);
-        if (c->openness[axis]) share *= pgi_coefficient(c, c->openness[axis], face);
+        if (c->beta_face[axis]) factor *= pgi_coefficient(c, c->beta_face[axis], face);
+        if (c->openness[axis]) factor *= pgi_coefficient(c, c->openness[axis], face);
     }
     if (c->beta_cell) {
         const double own = pgi_coefficient(c, c->beta_cell, cell);
@@ -18068,9 +18068,9 @@ static PGI_HD PGI_APART double pgi_face_share(const pgi_cell_operator<T> &a, int
             pgi_is_outer(a.b.axis[axis], q, at[axis])
                 ? own
                 : pgi_coefficient(c, c->beta_cell, cell + pgi_cell_step(a.b.axis[axis], q, at[axis]) * stride);
-        share *= pgi_harmonic_mean(own, other);
+        factor *= pgi_harmonic_mean(own, other);
     }
-    return share;
+    return factor;
 }
 
 // Has a cell a row, by what its byte tells? Then the diagonal is positive.
@@ -18134,7 +18134,7 @@ static PGI_HD inline pgi_cell_value<T> pgi_value_of_row(const pgi_cell_row<T> &r
 // Multiplies what belongs to the six faces of a cell with the caller's arrays of faces, of type W.
 template <class W, class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_operator<T> &a,
                                                                          const void *const array[3], const int at[3],
-                                                                         T share[6])
+                                                                         T factor[6])
 {
     const W *const along[3] = {(const W *)array[0], (const W *)array[1], (const W *)array[2]};
     const int64_t nx = a.b.axis[0].n, ny = a.b.axis[1].n;
@@ -18149,7 +18149,7 @@ template <class W, class T> static PGI_HD inline void pgi_multiply_faces(const p
         value[2 * d + 1] = along[d] ? (T)along[d][face + step * (d == 0 ? 1 : d == 1 ? row : plane)] : (T)1;
     }
     PGI_UNROLLED
-    for (int q = 0; q < 6; q++) share[q] *= value[q];
+    for (int q = 0; q < 6; q++) factor[q] *= value[q];
 }
 // The row of a live cell where coefficients, in arrays of type W, or spacings vary
 template <class W, class T>
@@ -18175,10 +18175,10 @@ static PGI_HD inline pgi_cell_row<T> pgi_field_row(const pgi_cell_operator<T> &a
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) {
         const pgi_row<T> r = a.is_uniform ? pgi_row<T>() : pgi_row_of(axis[q / 2], at[q / 2]);
-        const T link = a.is_uniform ? a.even[q / 2] : -(q & 1 ? r.upper : r.lower), share = row.c[q];
+        const T link = a.is_uniform ? a.even[q / 2] : -(q & 1 ? r.upper : r.lower), factor = row.c[q];
         const int open = kind >> q & 1, outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
-        row.c[q] = open && !outer ? link * share : (T)0;
-        if (open && outer) row.reaction += (T)cells->end[q] * share;
+        row.c[q] = open && !outer ? link * factor : (T)0;
+        if (open && outer) row.reaction += (T)cells->end[q] * factor;
     }
     return row;
 }
@@ -18803,7 +18803,7 @@ template <class T> struct pgi_classify {
         for (int b = 0; b < e.count; b++) {
             const int at[3] = {e.begin + b, e.j, e.k};
             if (open >> 8 * b & 1 &&
-                !(pgi_face_share(pgi_apart(a), q, at, pgi_cell_at(a.b, at[0], at[1], at[2])) >= 1e-30))
+                !(pgi_face_factor(pgi_apart(a), q, at, pgi_cell_at(a.b, at[0], at[1], at[2])) >= 1e-30))
                 open &= ~((uint64_t)1 << 8 * b);
         }
         return open;
@@ -18907,9 +18907,9 @@ template <class T> struct pgi_gather_rhs {
             PGI_UNROLLED
             for (int q = 0; q < 6 && given; q++) {
                 if (!(given >> q & 1) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
-                const double share = pgi_face_share(pgi_apart(a), q, at, cell);
-                if (share > 0)
-                    sum += (T)(faces->coefficient[q] * share) * pgi_face_value<T>(faces, st, q, place[q / 2]);
+                const double factor = pgi_face_factor(pgi_apart(a), q, at, cell);
+                if (factor > 0)
+                    sum += (T)(faces->coefficient[q] * factor) * pgi_face_value<T>(faces, st, q, place[q / 2]);
             }
         }
         pgi_data<T>(to)[i + j * to.sj + k * to.sk] = sum;
@@ -18934,10 +18934,10 @@ template <class T> struct pgi_add_values {
         const int64_t beside = v.cell + pgi_cell_step(axis, q, at[q / 2]) * stride;
         const int open = kind[v.cell] >> q & 1;
         if (open != !v.solid || kind[beside] & PGI_LIVE) return 0;
-        const double share = pgi_face_share(pgi_apart(a), q, at, v.cell);
-        if (v.solid) return (T)(beta * share / pgi_weight_of(axis, at[q / 2]) * v.value);
+        const double factor = pgi_face_factor(pgi_apart(a), q, at, v.cell);
+        if (v.solid) return (T)(beta * factor / pgi_weight_of(axis, at[q / 2]) * v.value);
         const pgi_row<T> r = pgi_row_of(axis, at[q / 2]);
-        return (T)(-(double)(q & 1 ? r.upper : r.lower) * share * v.value);
+        return (T)(-(double)(q & 1 ? r.upper : r.lower) * factor * v.value);
     }
     PGI_HD void operator()(int64_t e) const
     {
@@ -19693,14 +19693,14 @@ struct pgi_mask_level {
 };
 
 // Lanes that share a node are a power of two, and one after the other: of which node p is one, and which of them.
-struct pgi_share {
+struct pgi_node_lane {
     int64_t node;
     int lane;
 };
-static PGI_HD inline pgi_share pgi_share_of(int64_t p, int log_lanes)
+static PGI_HD inline pgi_node_lane pgi_node_lane_of(int64_t p, int log_lanes)
 {
-    const pgi_share share = {p >> log_lanes, (int)(p & ((1 << log_lanes) - 1))};
-    return share;
+    const pgi_node_lane own = {p >> log_lanes, (int)(p & ((1 << log_lanes) - 1))};
+    return own;
 }
 
 // The sum over the lanes that share a node: for all of them the same bits.
@@ -19777,14 +19777,14 @@ struct pgi_list_level : pgi_list {
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
     PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
     PGI_HD float shift(int i) const { return s[i]; }
-    template <class F> PGI_HD void links(int i, const F &f) const { share_of_links<PGI_LINKS_AT_ONCE>(i, 0, 1, f); }
-    // Of `lanes` lanes each has its share.
+    template <class F> PGI_HD void links(int i, const F &f) const { links_by_lanes<PGI_LINKS_AT_ONCE>(i, 0, 1, f); }
+    // Of `lanes` lanes each has some of them.
     template <class F> PGI_HD void links_of_lane(int i, int lane, const F &f) const
     {
-        share_of_links<PGI_LINKS_AT_ONCE>(i, lane, lanes(), f);
+        links_by_lanes<PGI_LINKS_AT_ONCE>(i, lane, lanes(), f);
     }
     // AT_ONCE: so many links are asked for before the first one is used
-    template <int AT_ONCE, class F> PGI_HD void share_of_links(int i, int lane, int of, const F &f) const
+    template <int AT_ONCE, class F> PGI_HD void links_by_lanes(int i, int lane, int of, const F &f) const
     {
         const int end = begin[i + 1];
         for (int l = begin[i] + lane; l < end; l += of * AT_ONCE) {
@@ -19925,12 +19925,12 @@ template <class LEVEL> static PGI_HD inline float pgi_diagonal_of(const LEVEL &l
 {
     return pgi_strength_of(level, i, 0);
 }
-enum { PGI_STRONG_SHARE = 50 };    // a strong link is a fiftieth of that, at both of its ends
+enum { PGI_STRONG_RATIO = 50 };    // a strong link is a fiftieth of that, at both of its ends
 template <class LEVEL> static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
 {
-    const float share = (float)PGI_STRONG_SHARE * c;
-    return left_out ? share >= pgi_strength_of(level, i, left_out) && share >= pgi_strength_of(level, j, left_out)
-                    : share >= pgi_diagonal_of(level, i) && share >= pgi_diagonal_of(level, j);
+    const float most = (float)PGI_STRONG_RATIO * c;    // of what it is strong beside
+    return left_out ? most >= pgi_strength_of(level, i, left_out) && most >= pgi_strength_of(level, j, left_out)
+                    : most >= pgi_diagonal_of(level, i) && most >= pgi_diagonal_of(level, j);
 }
 // The neighbour along an axis in another coarse cell, of several the one with the strongest link; -1: there is none.
 template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL &level, int i, int axis)
@@ -19993,8 +19993,8 @@ template <class LEVEL> struct pgi_joining {
     }
     PGI_HD int is_strong(int i, float own, int j, float other, float c) const
     {
-        const float share = (float)PGI_STRONG_SHARE * c;
-        return (share >= own && share >= other) || pgi_is_strong_at_an_end(fine, i, j, c);
+        const float most = (float)PGI_STRONG_RATIO * c;    // of what it is strong beside
+        return (most >= own && most >= other) || pgi_is_strong_at_an_end(fine, i, j, c);
     }
 };
 
@@ -20040,7 +20040,7 @@ template <class LEVEL> struct pgi_coarse_cell {
             part[e] = diagonal[e] > 0 ? e : -1;
         }
     }
-    PGI_HD int is_strong(int e, float link) const { return (float)PGI_STRONG_SHARE * link >= diagonal[e]; }
+    PGI_HD int is_strong(int e, float link) const { return (float)PGI_STRONG_RATIO * link >= diagonal[e]; }
     // is_joined(e, other, c) for the links inside
     template <class F> PGI_HD void join(const F &is_joined)
     {
@@ -20249,7 +20249,7 @@ struct pgi_join_leaves {
         const float diagonal = pgi_diagonal_of(a.fine, i);
         if (only >= 0 && !several && !(a.fine.shift(i) > 0) && MAIN * largest >= diagonal) return only;
         if (a.to.first[pgi_coarse_cell_of(a.fine, i)] <= MANY || strong) return -1;
-        return (float)PGI_STRONG_SHARE * largest >= diagonal ? most : -1;
+        return (float)PGI_STRONG_RATIO * largest >= diagonal ? most : -1;
     }
     PGI_HD void operator()(int64_t node) const
     {
@@ -20508,14 +20508,14 @@ struct pgi_solve_exactly {
     }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_share share = pgi_share_of(p, level.most_log_lanes);
-        const double *const row = level.inverse + share.node * PGI_EXACT_NODES;
+        const pgi_node_lane own = pgi_node_lane_of(p, level.most_log_lanes);
+        const double *const row = level.inverse + own.node * PGI_EXACT_NODES;
         const int n = level.meta[PGI_NODES_OF], lanes = 1 << level.most_log_lanes;
         double sum = 0;
         PGI_UNROLLED_BY_EIGHT
-        for (int j = share.lane; j < n; j += lanes) sum += row[j] * (double)level.f[j];
+        for (int j = own.lane; j < n; j += lanes) sum += row[j] * (double)level.f[j];
         sum = pgi_total_of_lanes(sum, lanes);
-        if (share.lane == 0) level.u[share.node] = (float)sum;
+        if (own.lane == 0) level.u[own.node] = (float)sum;
     }
 };
 
@@ -20538,8 +20538,8 @@ template <class LEVEL> struct pgi_relax_nodes {
     PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) << level.log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_share share = pgi_share_of(p, level.log_lanes());
-        const int i = level.node(colour, share.node), lane = share.lane;
+        const pgi_node_lane own = pgi_node_lane_of(p, level.log_lanes());
+        const int i = level.node(colour, own.node), lane = own.lane;
         float sum = 0, d = 0;
         level.links_of_lane(i, lane, [&](int j, int, float c) {
             const float *const beside = level.beside(j, colour, turn, reversed);
@@ -20567,8 +20567,8 @@ template <class LEVEL> struct pgi_step_nodes {
     }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_share share = pgi_share_of(p, log_lanes());
-        const int i = (int)share.node, lane = share.lane;
+        const pgi_node_lane own = pgi_node_lane_of(p, log_lanes());
+        const int i = (int)own.node, lane = own.lane;
         const float *const u = what == PGI_NODES_DEFECT ? level.from(turn) : level.e;
         const float product = has_product() ? pgi_node_product(level, u, i, lane) : 0;
         if (lane > 0) return;
@@ -20605,9 +20605,9 @@ struct pgi_restrict_to_list {
     PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] << log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_share share = pgi_share_of(p, log_lanes());
-        const pgi_share child = pgi_share_of(share.lane, log_link_lanes());
-        const int J = (int)share.node, of_children = 1 << (log_lanes() - log_link_lanes()),
+        const pgi_node_lane own = pgi_node_lane_of(p, log_lanes());
+        const pgi_node_lane child = pgi_node_lane_of(own.lane, log_link_lanes());
+        const int J = (int)own.node, of_children = 1 << (log_lanes() - log_link_lanes()),
                   of_links = 1 << log_link_lanes();
         float sum = 0;
         const auto after = [&](int i, int count) {
@@ -20616,12 +20616,12 @@ struct pgi_restrict_to_list {
         };
         for (int i = after(to.head[J], (int)child.node); i >= 0; i = after(i, of_children)) {
             if (child.lane == 0) sum += fine.factors[i].own * fine.r[i];
-            fine.share_of_links<PGI_LINKS_AT_ONCE>(i, child.lane, of_links, [&](int j, int q, float c) {
+            fine.links_by_lanes<PGI_LINKS_AT_ONCE>(i, child.lane, of_links, [&](int j, int q, float c) {
                 if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
             });
         }
         sum = pgi_total_of_lanes(sum, 1 << log_lanes());
-        if (share.lane == 0) f[J] = sum;
+        if (own.lane == 0) f[J] = sum;
     }
 };
 struct pgi_prolong_from_list {
@@ -20631,8 +20631,8 @@ struct pgi_prolong_from_list {
     PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() << fine.log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_share share = pgi_share_of(p, fine.log_lanes());
-        const int i = (int)share.node, lane = share.lane;
+        const pgi_node_lane own = pgi_node_lane_of(p, fine.log_lanes());
+        const int i = (int)own.node, lane = own.lane;
         const float sum = pgi_prolong_node(fine, e, i, lane);
         if (lane == 0) fine.from(turn)[i] += sum;
     }
@@ -20841,7 +20841,7 @@ template <class T> struct pgi_restrict_lattice {
         return measures.of(at) * (double)pgi_data<T>(r)[at[0] + at[1] * r.sj + at[2] * r.sk];
     }
     // What a cell gives, and what slides over its faces from other coarse cells
-    PGI_HD double share_of(const int at[3]) const
+    PGI_HD double contribution(const int at[3]) const
     {
         double sum = (double)pgi_unpack_weights(l.weights[pgi_cell_of(l.n, at)]).own * residual(at);
         pgi_across(l, at, [&](const int to[3], int a) {
@@ -20856,7 +20856,7 @@ template <class T> struct pgi_restrict_lattice {
         for (int q = first; q < 8; q += step) {
             const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
             if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2]) continue;
-            if (!l.aggregate || l.aggregate[pgi_cell_of(l.n, at)] == J) sum += share_of(at);
+            if (!l.aggregate || l.aggregate[pgi_cell_of(l.n, at)] == J) sum += contribution(at);
         }
         return sum;
     }
@@ -20864,12 +20864,11 @@ template <class T> struct pgi_restrict_lattice {
     PGI_HD int64_t count() const { return (int64_t)list.meta[PGI_NODES_OF] << log_lanes; }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_share share = pgi_share_of(p, log_lanes);
+        const pgi_node_lane own = pgi_node_lane_of(p, log_lanes);
         int coarse[3];
-        pgi_place_of(list.n, list.cell[share.node], coarse);
-        const double sum =
-            pgi_total_of_lanes(sum_of(coarse, (int)share.node, share.lane, 1 << log_lanes), 1 << log_lanes);
-        if (share.lane == 0) f[share.node] = restricted(sum);
+        pgi_place_of(list.n, list.cell[own.node], coarse);
+        const double sum = pgi_total_of_lanes(sum_of(coarse, (int)own.node, own.lane, 1 << log_lanes), 1 << log_lanes);
+        if (own.lane == 0) f[own.node] = restricted(sum);
     }
     PGI_HD void operator()(int I, int J, int K) const
     {
@@ -21116,7 +21115,7 @@ template <class T> struct pgi_restrict_others {
     const pgi_state *scaled;    // or NULL
     // A lane has one cell: the first eight those of the coarse cell, then there are four across each face.
     enum { LANES = 32 };
-    PGI_HD double share(const int coarse[3], int lane) const
+    PGI_HD double contribution(const int coarse[3], int lane) const
     {
         int at[3], bits = lane, axis = -1;
         for (int d = 0; d < 3; d++) at[d] = 2 * coarse[d];
@@ -21141,7 +21140,7 @@ template <class T> struct pgi_restrict_others {
         int at[3];
         const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
         pgi_place_of(blocks.coarse, coarse, at);
-        const double sum = pgi_total_of_lanes(share(at, lane), (int)LANES);
+        const double sum = pgi_total_of_lanes(contribution(at, lane), (int)LANES);
         if (lane == 0) to[coarse] += (float)(scale * (scaled ? scaled->scale : 1) * sum);
     }
 };
@@ -21177,10 +21176,10 @@ enum { PGI_RESTRICTION_WARPS = 8 };
 template <class T, int CELLS> struct pgi_restriction_march {
     enum { WARPS = PGI_RESTRICTION_WARPS, BY_ROWS = CELLS == PGI_BY_ROWS };
     typedef pgi_both<T> plane_of_rows[WARPS][2][32];
-    typedef T plane_of_shares[WARPS][2][32];
+    typedef T plane_of_parts[WARPS][2][32];
     const pgi_cell_restriction_job<T> &a;
     plane_of_rows *rows;        // of three planes
-    plane_of_shares *shares;    // of two planes, for the coarse rows below and above
+    plane_of_parts *parts;      // of two planes, for the coarse rows below and above
     int lane, warp, I, J, there, aligned;
     bool whole, mine;        // two columns; the tile's own
     const T *u_at, *f_at;    // of the thread's first cell in plane 0
@@ -21373,22 +21372,22 @@ template <class T, int CELLS> struct pgi_restriction_march {
         return sum;
     }
     // What cells of a plane give: to their own coarse cell, and to those beside it
-    struct shares_of {
+    struct parts_of {
         T own, x[2], y[2], z;
     };
-    __device__ shares_of shares_of_plain(const T (&r)[2][2]) const
+    __device__ parts_of parts_of_plain(const T (&r)[2][2]) const
     {
         const T left = r[0][0] + r[1][0], right = r[0][1] + r[1][1];
-        const shares_of s = {
+        const parts_of s = {
             own[0] * left + own[1] * right,
             {slide[0][0] * left, slide[1][0] * right},
             {slide[0][1] * r[0][0] + slide[1][1] * r[0][1], slide[0][1] * r[1][0] + slide[1][1] * r[1][1]},
             slide[0][2] * left + slide[1][2] * right};
         return s;
     }
-    __device__ shares_of shares_of_rows(const T (&r)[2][2]) const
+    __device__ parts_of parts_of_rows(const T (&r)[2][2]) const
     {
-        shares_of s = {0, {0, 0}, {0, 0}, 0};
+        parts_of s = {0, {0, 0}, {0, 0}, 0};
 #pragma unroll
         for (int q = 0; q < 2; q++)
 #pragma unroll
@@ -21413,23 +21412,23 @@ template <class T, int CELLS> struct pgi_restriction_march {
         const pgi_stored_quad next = BY_ROWS ? quad_at(k + 1, mask[1]) : quad;
         if (!ODD) closing = opening, opening = beyond, beyond = 0;
         if (k > first && warp > 0 && warp < WARPS - 1) {
-            const T given = shares[1 - ODD][warp + 1][0][lane] + shares[1 - ODD][warp - 1][1][lane];
+            const T given = parts[1 - ODD][warp + 1][0][lane] + parts[1 - ODD][warp - 1][1][lane];
             if (ODD)
                 opening += given;
             else
                 closing += given;
         }
         residuals(slot, k, r);
-        const shares_of s = BY_ROWS                            ? shares_of_rows(r)
-                            : a.blocks.is_plain(mask[0], J, k) ? shares_of_plain(r)
-                                                               : shares_of{0, {0, 0}, {0, 0}, 0};
+        const parts_of s = BY_ROWS                            ? parts_of_rows(r)
+                           : a.blocks.is_plain(mask[0], J, k) ? parts_of_plain(r)
+                                                              : parts_of{0, {0, 0}, {0, 0}, 0};
         opening += s.own + __shfl_up_sync(0xffffffffu, s.x[1], 1) + __shfl_down_sync(0xffffffffu, s.x[0], 1);
         if (ODD)
             beyond += s.z;
         else
             closing += s.z;
-        shares[ODD][warp][0][lane] = s.y[0];
-        shares[ODD][warp][1][lane] = s.y[1];
+        parts[ODD][warp][0][lane] = s.y[0];
+        parts[ODD][warp][1][lane] = s.y[1];
         if (!ODD && k > first + 1 && mine)
             a.to[I + pgi_half(a.n[0]) * J + quads_pitch * (k / 2 - 1)] = (float)(scale * (double)closing);
         mask[0] = mask[1], mask[1] = mask[2], mask[2] = later;
@@ -21459,7 +21458,7 @@ static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PG
     pgi_await();
     typedef pgi_restriction_march<T, CELLS> march_of;
     __shared__ typename march_of::plane_of_rows rows[3];
-    __shared__ typename march_of::plane_of_shares shares[2];
+    __shared__ typename march_of::plane_of_parts parts[2];
     const int tiles = a.tiles[0] * a.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
     const int planes = pgi_half(a.n[2]), tile_x = tile % a.tiles[0], tile_y = tile / a.tiles[0];
     const int width = pgi_half(a.n[0]), height = pgi_half(a.n[1]);
@@ -21467,9 +21466,9 @@ static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PG
     const int x[2] = {x0, x0 + own[0] < width ? x0 + own[0] : width},
               y[2] = {y0, y0 + own[1] < height ? y0 + own[1] : height};
     int K = slab * a.planes, end = K + a.planes < planes ? K + a.planes : planes;
-    pgi_trim(a.bricks, x, y, &K, &end, (int *)&shares);
+    pgi_trim(a.bricks, x, y, &K, &end, (int *)&parts);
     if (K >= end) return;
-    march_of march = {a, rows, shares};
+    march_of march = {a, rows, parts};
     march.begin(tile_x, tile_y, 2 * K - 1);
     march.run(K, end);
 }
@@ -23167,7 +23166,7 @@ template <class T> struct pgi_slope {
         const int64_t place[3] = {at[1] + (int64_t)faces->n[1] * at[2], at[0] + (int64_t)faces->n[0] * at[2],
                                   at[0] + (int64_t)faces->n[0] * at[1]};
         if (steps.reach[e] == 0) return 0;
-        if (a.kind && (!(a.kind[cell] & PGI_LIVE) || !(pgi_face_share(pgi_apart(a), q, at, cell) > 0))) return 0;
+        if (a.kind && (!(a.kind[cell] & PGI_LIVE) || !(pgi_face_factor(pgi_apart(a), q, at, cell) > 0))) return 0;
         T drive = st->face_mask >> q & 1 ? pgi_face_value<T>(faces, st, q, place[axis]) : (T)0;
         if (steps.a[e] != 0) drive -= (T)steps.a[e] * pgi_plane<T>(u, at[2])[at[0] + at[1] * u.sj];
         return (e ? drive : -drive) / (T)steps.reach[e];
@@ -23226,7 +23225,7 @@ template <class T> struct pgi_slopes_of_values {
         to[s.axis] += pgi_cell_step(axis, v.face, at[s.axis]);
         const int open = s.a.kind[v.cell] >> v.face & 1;
         if (open != !v.solid || s.a.kind[pgi_cell_at(s.a.b, to[0], to[1], to[2])] & PGI_LIVE) return 0;
-        if (!(pgi_face_share(pgi_apart(s.a), v.face, at, v.cell) > 0)) return 0;
+        if (!(pgi_face_factor(pgi_apart(s.a), v.face, at, v.cell) > 0)) return 0;
         const double outward = v.solid ? v.value : v.value / pgi_distance_of(s.steps, at[s.axis] + (v.face & 1));
         return (T)(v.face & 1 ? outward : -outward);
     }
