@@ -44,7 +44,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <type_traits>
+#include <utility>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -144,7 +146,6 @@ enum { pgi_no_cuda = 0 };
 #define PGI_LINKS_AT_ONCE 4
 #define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
-#define PGI_ASSUME(condition) __builtin_assume(condition)
 #else
 #define PGI_ROLLED
 #define PGI_UNROLLED_BY_EIGHT
@@ -155,7 +156,6 @@ enum { pgi_no_cuda = 0 };
 #else
 #define PGI_UNROLLED
 #endif
-#define PGI_ASSUME(condition) ((void)0)
 #endif
 #if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 #define PGI_CLUSTERS(code) code
@@ -181,9 +181,6 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_MODES_WORK
 #define PGI_MODES_WORK 4500000    // points times the sum of the sizes of a level that is solved exactly: 34^3, 131^2
 #endif
-#ifndef PGI_EXACT
-#define PGI_EXACT 1024    // points per axis of a whole problem that is solved so because cycles would be slow, at most
-#endif
 #define PGI_OVERLAP PGI_CONDITIONAL    // kernels of small levels start early
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
@@ -195,9 +192,6 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_SHARED_POINTS_GPU
 #define PGI_SHARED_POINTS_GPU PGI_SHARED_POINTS
 #endif
-#ifndef PGI_SHARED_MOST
-#define PGI_SHARED_MOST 3000000    // and of more it is not
-#endif
 #ifndef PGI_CELL_PASS_POINTS
 #define PGI_CELL_PASS_POINTS 200000    // the same among obstacles
 #endif
@@ -207,14 +201,15 @@ enum { pgi_no_cuda = 0 };
 #endif
 
 enum {
-    PGI_MAX_LEVELS = 100,      // three axes of 2^31 coarsened one after the other are 93
-    PGI_MODES = 132,           // points per axis of a level that is solved exactly: at most,
-    PGI_MODES_LEAST = 8,       // and so many always can be
-    PGI_MODES_PLANE = 2048,    // and of its (x, y) planes, which lie in shared memory
-    PGI_WINDOW = 10,           // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
-    PGI_CUBIC_END = 4,         // rows at each end of a uniform axis whose cubic weights are stored
+    PGI_MAX_LEVELS = 100,         // three axes of 2^31 coarsened one after the other are 93
+    PGI_MODES = 132,              // points per axis of a level that is solved exactly: at most,
+    PGI_MODES_LEAST = 8,          // and so many always can be
+    PGI_MODES_PLANE = 2048,       // and of its (x, y) planes, which lie in shared memory
+    PGI_EXACT = 1024,             // points per axis of a whole problem that is solved so because cycles would be slow
+    PGI_SHARED_MOST = 3000000,    // points of a level that is on all ranks: at most
+    PGI_WINDOW = 10,      // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
+    PGI_CUBIC_END = 4,    // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
-    PGI_FLOOR = 1,              // times the round-off of D u: the floor of the residual, see pgi_floor_of
     PGI_W_VISITS = 32,          // a W-cycle visits no level more often: semi-coarsening can take 90 levels
     PGI_CHUNKS = 256,           // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 528,    // and of a GPU reduction
@@ -245,7 +240,7 @@ enum {
     PGI_ROOMY_LIST_LINKS = 6,          // or with room for more nodes: with desc.robust
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_LIST = 1,
-    PGI_ROBUST_VISITS = 2,        // of desc.robust
+    PGI_ROBUST_VISITS = 2,    // of desc.robust
     // Where desc.robust does not tell, the workspace has room for a robust cycle of any kind up to so many cells, with
     // beta_face or beta_cell up to more; for one with fewer nodes up to more; see pgi_room_of
     PGI_ROOM_SURE = 120000,
@@ -495,11 +490,7 @@ struct pgi_omega {
     double first, second;
 };
 
-static inline pgi_omega pgi_evenly(double omega)
-{
-    const pgi_omega both = {omega, omega};
-    return both;
-}
+static inline pgi_omega pgi_evenly(double omega) { return {omega, omega}; }
 
 // What a rank has of a level: planes along the last axis. Their numbers, like all indices, are those of the whole
 // grid, so that tables, colours, seams and windows are the same on all ranks: a grid's base is where its element
@@ -591,7 +582,7 @@ enum pgi_krylov_vector {
     default: (void)s, (void)l, (void)g; break;
 #endif
 #define PGI_ENUM_(NAME, TYPE) NAME,
-enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_RECURRENCE_COUNT };
+enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) };
 #undef PGI_ENUM_
 struct pgi_vectors {
     pgi_grid v[10];
@@ -1174,35 +1165,53 @@ struct pgi_ops {
     void (*widen_add)(pg_solver *, const pgi_level *outer, pgi_grid e32, pgi_grid u);
 };
 
+// Why the last call on this thread that was refused was so. A handle keeps a copy of what was said of it.
 static thread_local char pgi_thread_error[512];
-
-static void pgi_print_error(char text[512], const char *format, va_list arguments)
-{
-    vsnprintf(text, 512, format, arguments);
-}
 
 static pg_status pgi_refuse(char text[512], pg_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    pgi_print_error(text, format, arguments);
+    vsnprintf(text, 512, format, arguments);
     va_end(arguments);
     return status;
 }
+template <class... A> static pg_status pgi_refuse(pg_status status, const char *format, A... arguments)
+{
+    return pgi_refuse(pgi_thread_error, status, format, arguments...);
+}
+template <class... A> static pg_status pgi_wrong(const char *format, A... arguments)
+{
+    return pgi_refuse(PG_ERROR_ARGUMENT, format, arguments...);
+}
+template <class... A> static pg_status pgi_unsupported(const char *format, A... arguments)
+{
+    return pgi_refuse(PG_ERROR_UNSUPPORTED, format, arguments...);
+}
+template <class... A> static pg_status pgi_no_memory(const char *format, A... arguments)
+{
+    return pgi_refuse(PG_ERROR_MEMORY, format, arguments...);
+}
 
-// The refusals that there are most of.
-template <class... A> static pg_status pgi_wrong(char text[512], const char *format, A... arguments)
+// Appends to a text what there is room for.
+static void pgi_add_text(char *text, size_t room, const char *format, ...)
 {
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, format, arguments...);
+    va_list arguments;
+    va_start(arguments, format);
+    const size_t used = strlen(text);
+    vsnprintf(text + used, room - used, format, arguments);
+    va_end(arguments);
 }
-template <class... A> static pg_status pgi_unsupported(char text[512], const char *format, A... arguments)
-{
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED, format, arguments...);
-}
-template <class... A> static pg_status pgi_no_memory(char text[512], const char *format, A... arguments)
-{
-    return pgi_refuse(text, PG_ERROR_MEMORY, format, arguments...);
-}
+
+// Lines of a table of refusals: the condition, then a text with the value and the remedy.
+#define PGI_WRONG_IF(condition, ...)                                                                                   \
+    do {                                                                                                               \
+        if (condition) return pgi_wrong(__VA_ARGS__);                                                                  \
+    } while (0)
+#define PGI_UNSUPPORTED_IF(condition, ...)                                                                             \
+    do {                                                                                                               \
+        if (condition) return pgi_unsupported(__VA_ARGS__);                                                            \
+    } while (0)
 
 #define PGI_TRY(call)                                                                                                  \
     do {                                                                                                               \
@@ -1229,12 +1238,13 @@ static const char *pgi_name_of_axis(const pg_desc *d, int a) { return pgi_axis_n
 
 static int pgi_convects(const pg_desc *d) { return d->velocity[0] != 0 || d->velocity[1] != 0 || d->velocity[2] != 0; }
 
-static inline const pgi_box<double> &pgi_box_of(const pgi_level *l, double) { return l->box64; }
-static inline const pgi_box<float> &pgi_box_of(const pgi_level *l, float) { return l->box32; }
-static inline const pgi_modes<double> &pgi_modes_of(const pgi_level *l, double) { return l->modes64; }
-static inline const pgi_modes<float> &pgi_modes_of(const pgi_level *l, float) { return l->modes32; }
-static inline const pgi_transfers<double> &pgi_transfers_of(const pgi_level *l, double) { return l->transfer64; }
-static inline const pgi_transfers<float> &pgi_transfers_of(const pgi_level *l, float) { return l->transfer32; }
+// The tables of a level, in the precision of a number.
+template <class L> static inline auto &pgi_box_of(L *l, double) { return l->box64; }
+template <class L> static inline auto &pgi_box_of(L *l, float) { return l->box32; }
+template <class L> static inline auto &pgi_modes_of(L *l, double) { return l->modes64; }
+template <class L> static inline auto &pgi_modes_of(L *l, float) { return l->modes32; }
+template <class L> static inline auto &pgi_transfers_of(L *l, double) { return l->transfer64; }
+template <class L> static inline auto &pgi_transfers_of(L *l, float) { return l->transfer32; }
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>points
@@ -2774,12 +2784,8 @@ static void pgi_line_place(pgi_line *l)
     const pgi_line_tables own = l->own;
     const int n = l->n, shift = l->node && pgi_is_dirichlet(l, 0);
     const double lo = own.edge[0], hi = own.edge[l->m], period = hi - lo;
-    for (int i = 0; i < n; i++) {
-        if (l->merged)
-            own.x[i] = (lo + hi) / 2;
-        else
-            own.x[i] = l->node ? own.edge[i + shift] : (own.edge[i] + own.edge[i + 1]) / 2;
-    }
+    for (int i = 0; i < n; i++)
+        own.x[i] = l->merged ? (lo + hi) / 2 : l->node ? own.edge[i + shift] : (own.edge[i] + own.edge[i + 1]) / 2;
     for (int i = 0; i <= n; i++) {
         const double below = i > 0 ? own.x[i - 1] : l->periodic ? own.x[n - 1] - period : lo;
         const double above = i < n ? own.x[i] : l->periodic ? own.x[0] + period : hi;
@@ -3053,7 +3059,6 @@ static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
     }
     c->own.edge[c->m] = pgi_line_edge(f, f->m);
     pgi_line_place(c);
-    if (f->uniform) return 1;
     if (!c->node) pgi_line_centre(f, c);
     pgi_line_conduct(f, c);
     pgi_line_weigh(f, c);
@@ -3244,7 +3249,7 @@ PGI_WIDE static void pgi_rotate_columns(double *q, const pgi_rotation *rotation,
 }
 
 // Threads of a loop over so many points before there is a solver. See pgi_cpu_threads
-[[maybe_unused]] static int pgi_early_threads(int64_t points)
+static int pgi_early_threads(int64_t points)
 {
 #ifdef _OPENMP
     const int64_t most = omp_get_max_threads(), team = points / PGI_SERIAL;
@@ -3265,8 +3270,7 @@ static void pgi_rotate_now(pgi_turned_rows *rows)
 
 static void pgi_rotate(pgi_turned_rows *rows, int row, double c, double s)
 {
-    const pgi_rotation next = {c, s, row};
-    rows->rotation[rows->count++] = next;
+    rows->rotation[rows->count++] = {c, s, row};
     if (rows->count == PGI_PUT_OFF) pgi_rotate_now(rows);
 }
 
@@ -3546,19 +3550,8 @@ static pgi_grid pgi_jacobi_one_by_one(pg_solver *s, const pgi_level *l, pgi_grid
     return u;
 }
 
-static pgi_grid pgi_no_grid()
-{
-    pgi_grid g = {NULL, 0, 0, 0, 0};
-    return g;
-}
-
-static pgi_rhs pgi_rhs_of(pgi_grid f)
-{
-    pgi_rhs r;
-    r.f = f;
-    r.faces = NULL;
-    return r;
-}
+static pgi_grid pgi_no_grid() { return {NULL, 0, 0, 0, 0}; }
+static pgi_rhs pgi_rhs_of(pgi_grid f) { return {f, NULL}; }
 
 static int pgi_never_turns(const pgi_level *, int) { return 0; }
 
@@ -3576,14 +3569,9 @@ static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_gri
 // -------------------------------------------------------------------------------------------------------------------
 
 // The failure of an operation: the first one of a call counts.
-static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
+template <class... A> static void pgi_fail(pg_solver *s, pg_status status, const char *format, A... arguments)
 {
-    if (s->failed != PG_OK) return;
-    s->failed = status;
-    va_list arguments;
-    va_start(arguments, format);
-    pgi_print_error(s->error, format, arguments);
-    va_end(arguments);
+    if (s->failed == PG_OK) s->failed = pgi_refuse(status, format, arguments...);
 }
 
 static void pgi_judge_transport(pg_solver *s, pg_status status)
@@ -3612,40 +3600,28 @@ static pgi_given pgi_given_of(const pg_solver *s, const pgi_grid &g)
     return pgi_in_one(pgi_data<char>(g));
 }
 
-static pgi_plan *pgi_known_plan(const pgi_comm *c, const void *base, const void *level, int64_t size)
-{
-    for (pgi_plan *p = c->plans; p; p = p->next)
-        if (p->base == base && p->level == level && p->size == size) return p;
-    return NULL;
-}
-
 static pg_status pgi_make_plan(pgi_comm *c, pgi_plan key, const pgi_message *message, pgi_plan **made)
 {
-    pgi_plan *const p = (pgi_plan *)calloc(1, sizeof *p);
-    *made = p;
-    if (p) *p = key, p->message = (pgi_message *)calloc((size_t)key.count + 1, sizeof *message);
-    if (!p || !p->message) {
-        free(p);
-        return pgi_no_memory(c->error, "rank %d: not enough host memory for a plan", c->rank);
-    }
+    pgi_plan *const p = (pgi_plan *)malloc(sizeof *p + (size_t)key.count * sizeof *message);
+    if (!p) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: not enough host memory for a plan", c->rank);
+    *p = key;
+    p->message = (pgi_message *)(p + 1);
+    p->next = c->plans;
     memcpy(p->message, message, (size_t)key.count * sizeof *message);
     const pg_status status = c->ops->plan(c, p->message, key.count);
-    if (status != PG_OK) {    // not made, so the next exchange is to plan it again
-        free(p->message);
-        free(p);
-        *made = NULL;
-        return status;
-    }
-    p->next = c->plans;
-    c->plans = p;
-    return PG_OK;
+    if (status == PG_OK)
+        c->plans = *made = p;
+    else
+        free(p);    // the next exchange is to plan it again
+    return status;
 }
 
 // The messages as they are planned, or NULL. base, level, size: see pgi_plan.
 static const pgi_message *pgi_planned_messages(pg_solver *s, const void *base, const void *level, int64_t size,
                                                const pgi_message *message, int count)
 {
-    pgi_plan *plan = pgi_known_plan(s->comm, base, level, size);
+    pgi_plan *plan = s->comm->plans;
+    while (plan && !(plan->base == base && plan->level == level && plan->size == size)) plan = plan->next;
     const pgi_plan key = {base, level, size, count, NULL, NULL};
     if (!plan) pgi_judge_transport(s, pgi_make_plan(s->comm, key, message, &plan));
     return s->failed == PG_OK ? plan->message : NULL;
@@ -3661,6 +3637,7 @@ static void pgi_send(pg_solver *s, const void *base, const void *level, int64_t 
 static void pgi_address(pgi_message *m, int peer, const void *send, size_t send_bytes, void *receive,
                         size_t receive_bytes)
 {
+    memset(m, 0, sizeof *m);
     m->peer = peer;
     m->send = send;
     m->send_bytes = send_bytes;
@@ -3680,7 +3657,6 @@ static int pgi_edge_messages(const pg_solver *s, const pgi_level *l, const pgi_g
     const pgi_given at = pgi_given_of(s, g);
     const int changes = g.indirect && s->in_place;    // from call to call
     int count = 0;
-    memset(message, 0, 2 * sizeof *message);
     for (int q = 0; q < 2; q++) {
         const int up = q != c->rank % 2, next = c->rank + (up ? 1 : -1);
         if ((next < 0 || next == c->ranks) && !p.period) continue;
@@ -10441,17 +10417,31 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 // -------------------------------------------------------------------------------------------------------------------
 
 // The first failure of a transport. Others, which may wait for this rank, are told.
-static pg_status pgi_comm_fail(pgi_comm *c, const char *format, ...)
+template <class... A> static pg_status pgi_comm_fail(pgi_comm *c, const char *format, A... arguments)
 {
     if (c->failed) return PG_ERROR_COMM;
     c->failed = 1;
-    va_list arguments;
-    va_start(arguments, format);
-    pgi_print_error(c->error, format, arguments);
-    va_end(arguments);
+    pgi_refuse(c->error, PG_ERROR_COMM, format, arguments...);
     c->ops->abort(c);
     return PG_ERROR_COMM;
 }
+
+// A device that is current while one of these lives; -1: whichever is.
+struct pgi_current {
+    int device, before;
+    explicit pgi_current(int wanted) : device(wanted), before(wanted)
+    {
+#if PGI_GPU
+        if (device >= 0 && cudaGetDevice(&before) == cudaSuccess && before != device) cudaSetDevice(device);
+#endif
+    }
+    ~pgi_current()
+    {
+#if PGI_GPU
+        if (before != device) cudaSetDevice(before);
+#endif
+    }
+};
 
 #if PGI_RANKS
 // ---- transports of host memory: what they have in common ----
@@ -10482,7 +10472,7 @@ static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned m
 
 struct pgi_own {
     pg_transport given;
-    pg_rank_message *list;    // of an exchange: room for one to each rank
+    pg_rank_message list[1];    // of an exchange: room for one to each rank
 };
 
 static pg_status pgi_own_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
@@ -10496,7 +10486,7 @@ static pg_status pgi_own_gather(pgi_comm *c, const void *own, size_t bytes, void
 
 static pg_status pgi_own_exchange(pgi_comm *c, const pgi_message *message, int count, void *stream)
 {
-    const pgi_own *const own = (const pgi_own *)c->state;
+    pgi_own *const own = (pgi_own *)c->state;
     if (c->failed) return PG_ERROR_COMM;
     for (int q = 0; q < count; q++)
         own->list[q] = {message[q].peer, message[q].send, message[q].receive, message[q].send_bytes,
@@ -10512,39 +10502,31 @@ static void pgi_own_abort(pgi_comm *c)
     if (t->abort) t->abort(t->user);
 }
 
-static void pgi_own_close(pgi_comm *c)
-{
-    free(((pgi_own *)c->state)->list);
-    free(c->state);
-}
+static void pgi_own_close(pgi_comm *c) { free(c->state); }
 
 static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",    pgi_own_gather, pgi_host_plan,
                                                     pgi_own_exchange, pgi_host_sum,   pgi_host_wait,
                                                     pgi_host_check,   pgi_own_abort,  pgi_own_close};
 
-static pg_status pgi_check_transport(const pg_transport *t, char text[512])
+static pg_status pgi_check_transport(const pg_transport *t)
 {
-    if (!t) return pgi_wrong(text, "comm.handle is NULL; with PG_COMM_OWN pass a pg_transport");
-    if (t->struct_size != 0 && t->struct_size != sizeof *t)
-        return pgi_wrong(text, "struct_size of the pg_transport is %zu; it must be 0 or %zu", t->struct_size,
-                         sizeof *t);
-    if (t->ranks < 1 || t->rank < 0 || t->rank >= t->ranks)
-        return pgi_wrong(text,
-                         "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number",
-                         t->rank, t->ranks);
-    if (!t->gather || !t->exchange)
-        return pgi_wrong(text, "%s of the pg_transport is NULL; give both gather and exchange",
-                         t->gather ? "exchange" : "gather");
+    PGI_WRONG_IF(!t, "comm.handle is NULL; with PG_COMM_OWN pass a pg_transport");
+    PGI_WRONG_IF(t->struct_size != 0 && t->struct_size != sizeof *t,
+                 "struct_size of the pg_transport is %zu; it must be 0 or %zu", t->struct_size, sizeof *t);
+    PGI_WRONG_IF(t->ranks < 1 || t->rank < 0 || t->rank >= t->ranks,
+                 "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number",
+                 t->rank, t->ranks);
+    PGI_WRONG_IF(!t->gather || !t->exchange, "%s of the pg_transport is NULL; give both gather and exchange",
+                 t->gather ? "exchange" : "gather");
     return PG_OK;
 }
 
-static pg_status pgi_own_open(pgi_comm *c, const pg_transport *t, char text[512])
+static pg_status pgi_own_open(pgi_comm *c, const pg_transport *t)
 {
-    pgi_own *const own = (pgi_own *)calloc(1, sizeof *own);
+    pgi_own *const own = (pgi_own *)calloc(1, sizeof *own + (size_t)c->ranks * sizeof *own->list);
     c->ops = &pgi_own_transport;
     c->state = own;
-    if (own) own->list = (pg_rank_message *)calloc((size_t)c->ranks, sizeof *own->list);
-    if (!own || !own->list) return pgi_no_memory(text, "not enough host memory for a rank");
+    if (!own) return pgi_no_memory("not enough host memory for a rank");
     own->given = *t;
     return PG_OK;
 }
@@ -10614,7 +10596,7 @@ static pg_status pgi_mpi_gather(pgi_comm *c, const void *own, size_t bytes, void
 // Messages longer than MPI's counts go in pieces, in rounds.
 static pg_status pgi_mpi_exchange(pgi_comm *c, const pgi_message *message, int count, void *)
 {
-    pgi_mpi *const m = (pgi_mpi *)c->state;
+    pgi_mpi *const own = (pgi_mpi *)c->state;
     const size_t piece = (size_t)1 << 30;
     if (c->failed) return PG_ERROR_COMM;
     for (size_t at = 0, more = 1; more; at += piece) {
@@ -10624,20 +10606,17 @@ static pg_status pgi_mpi_exchange(pgi_comm *c, const pgi_message *message, int c
             if (bytes > at + piece) more = 1;
             return (int)(bytes <= at ? 0 : bytes - at < piece ? bytes - at : piece);
         };
-        for (int q = 0; q < count && code == MPI_SUCCESS; q++) {
-            const int bytes = length(message[q].receive_bytes);
-            if (bytes > 0)
-                code = MPI_Irecv((char *)message[q].receive + at, bytes, MPI_BYTE, message[q].peer, 0, m->comm,
-                                 &m->request[requests++]);
-        }
-        for (int q = 0; q < count && code == MPI_SUCCESS; q++) {
-            const int bytes = length(message[q].send_bytes);
-            if (bytes > 0)
-                code = MPI_Isend((const char *)message[q].send + at, bytes, MPI_BYTE, message[q].peer, 0, m->comm,
-                                 &m->request[requests++]);
+        for (int p = 0; p < 2 * count && code == MPI_SUCCESS; p++) {
+            const pgi_message &m = message[p % count];
+            const int sends = p >= count, bytes = length(sends ? m.send_bytes : m.receive_bytes);
+            MPI_Request *const request = bytes > 0 ? &own->request[requests++] : NULL;
+            if (request && sends)
+                code = MPI_Isend((const char *)m.send + at, bytes, MPI_BYTE, m.peer, 0, own->comm, request);
+            else if (request)
+                code = MPI_Irecv((char *)m.receive + at, bytes, MPI_BYTE, m.peer, 0, own->comm, request);
         }
         if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "an exchange of planes", code);
-        PGI_TRY(pgi_mpi_wait(c, m->request, requests, "an exchange of planes"));
+        PGI_TRY(pgi_mpi_wait(c, own->request, requests, "an exchange of planes"));
     }
     return PG_OK;
 }
@@ -10661,34 +10640,32 @@ static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",    pgi_mpi_ga
                                                     pgi_mpi_exchange, pgi_host_sum,   pgi_host_wait,
                                                     pgi_host_check,   pgi_mpi_abort,  pgi_mpi_close};
 
-static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
+static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks)
 {
     int begun = 0, ended = 0;
-    if (!handle) return pgi_wrong(text, "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
+    PGI_WRONG_IF(!handle, "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
-    if (!begun || ended)
-        return pgi_wrong(text, "PG_COMM_MPI, but MPI is not running; call this %s",
-                         ended ? "before MPI_Finalize" : "after MPI_Init");
+    PGI_WRONG_IF(!begun || ended, "PG_COMM_MPI, but MPI is not running; call this %s",
+                 ended ? "before MPI_Finalize" : "after MPI_Init");
     const MPI_Comm comm = *(const MPI_Comm *)handle;
-    if (comm == MPI_COMM_NULL)
-        return pgi_wrong(text, "comm.handle is the address of MPI_COMM_NULL; pass a communicator");
+    PGI_WRONG_IF(comm == MPI_COMM_NULL, "comm.handle is the address of MPI_COMM_NULL; pass a communicator");
     MPI_Comm_rank(comm, rank);
     MPI_Comm_size(comm, ranks);
     return PG_OK;
 }
 
-static pg_status pgi_mpi_open(pgi_comm *c, const void *handle, char text[512])
+static pg_status pgi_mpi_open(pgi_comm *c, const void *handle)
 {
     pgi_mpi *const m = (pgi_mpi *)calloc(1, sizeof *m);
     c->ops = &pgi_mpi_transport;
     c->state = m;
-    if (!m) return pgi_no_memory(text, "not enough host memory for a rank");
+    if (!m) return pgi_no_memory("not enough host memory for a rank");
     m->comm = MPI_COMM_NULL;
     m->request = (MPI_Request *)malloc(2 * (size_t)c->ranks * sizeof *m->request);
-    if (!m->request) return pgi_no_memory(text, "not enough host memory for a rank");
+    if (!m->request) return pgi_no_memory("not enough host memory for a rank");
     if (MPI_Comm_idup(*(const MPI_Comm *)handle, &m->comm, m->request) != MPI_SUCCESS)
-        return pgi_refuse(text, PG_ERROR_COMM, "rank %d: MPI_Comm_idup failed", c->rank);
+        return pgi_refuse(PG_ERROR_COMM, "rank %d: MPI_Comm_idup failed", c->rank);
     PGI_TRY(pgi_mpi_wait(c, m->request, 1, "the first meeting of all ranks"));
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     return PG_OK;
@@ -10696,12 +10673,12 @@ static pg_status pgi_mpi_open(pgi_comm *c, const void *handle, char text[512])
 
 #else
 
-static pg_status pgi_mpi_size(const void *, int *, int *, char text[512])
+static pg_status pgi_mpi_size(const void *, int *, int *)
 {
     return pgi_unsupported(
-        text, "poisson_gpu.cu was compiled without MPI; compile it with -DPG_USE_MPI, or pass PG_COMM_OWN");
+        "poisson_gpu.cu was compiled without MPI; compile it with -DPG_USE_MPI, or pass PG_COMM_OWN");
 }
-static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512]) { return pgi_mpi_size(NULL, NULL, NULL, text); }
+static pg_status pgi_mpi_open(pgi_comm *, const void *) { return pgi_mpi_size(NULL, NULL, NULL); }
 
 #endif
 
@@ -11037,23 +11014,24 @@ static pg_status pgi_check_plan(pgi_comm *c, const pgi_plan_record *all)
 {
     for (int r = 0; r < c->ranks; r++)
         if (all[r].count < 0)
-            return pgi_wrong(c->error,
-                             "rank %d has more than %d messages, a peer that is not there, or a message that is not "
-                             "multiples of 4 bytes in its workspace",
-                             r, PGI_MESSAGES);
+            return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                              "rank %d has more than %d messages, a peer that is not there, or a message that is not "
+                              "multiples of 4 bytes in its workspace",
+                              r, PGI_MESSAGES);
     for (int r = 0; r < c->ranks; r++)
         for (int q = 0; q < all[r].count; q++) {
             int which = 0;
             const pgi_planned *own = &all[r].item[q];
             const int partner = pgi_partner_of(all, r, q, &which);
             if (partner < 0)
-                return pgi_wrong(c->error,
-                                 "ranks %d and %d do not have the same number of messages with each other, one or two",
-                                 r, own->peer);
+                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                                  "ranks %d and %d do not have the same number of messages with each other, one or two",
+                                  r, own->peer);
             const uint64_t expected = all[own->peer].item[partner].receive_bytes;
             if (own->send_bytes != expected)
-                return pgi_wrong(c->error, "rank %d sends %llu bytes to rank %d, which expects %llu", r,
-                                 (unsigned long long)own->send_bytes, own->peer, (unsigned long long)expected);
+                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                                  "rank %d sends %llu bytes to rank %d, which expects %llu", r,
+                                  (unsigned long long)own->send_bytes, own->peer, (unsigned long long)expected);
         }
     return PG_OK;
 }
@@ -11125,7 +11103,8 @@ static pg_status pgi_peers_exchange(pgi_comm *c, const pgi_message *m, int count
 static pg_status pgi_peers_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
 {
     const pgi_peers_state *s = (const pgi_peers_state *)c->state;
-    if (count > PGI_PEER_SUMS) return pgi_wrong(c->error, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    if (count > PGI_PEER_SUMS)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
     const int threads = (c->ranks * (count ? 2 * count : 1) + 31) / 32 * 32;
     return pgi_comm_launch(c, s->early, dim3(1), threads, stream, pgi_peers_sum_kernel, s->kernels, values, count,
                            maxima);
@@ -11152,12 +11131,9 @@ static pg_status pgi_peers_wait_for_stream(pgi_comm *c, void *stream)
 static void pgi_peers_abort(pgi_comm *c)
 {
     const pgi_peers_state *s = (const pgi_peers_state *)c->state;
-    int before = 0;
-    cudaGetDevice(&before);
-    cudaSetDevice(s->device);
+    const pgi_current device(s->device);
     if (pgi_comm_launch(c, 0, dim3(1), PGI_PEERS, s->side, pgi_peers_abort_kernel, s->kernels) == PG_OK)
         cudaStreamSynchronize(s->side);
-    cudaSetDevice(before);
 }
 
 // Takes back what joining has made; the transport below stays.
@@ -11177,15 +11153,12 @@ static void pgi_peers_close(pgi_comm *c)
 {
     pgi_peers_state *const s = (pgi_peers_state *)c->state;
     pgi_comm below = s->below;
-    int before = 0;
+    const pgi_current device(s->device);
     char own = 0, all[PGI_PEERS];
-    cudaGetDevice(&before);
-    cudaSetDevice(s->device);
     cudaDeviceSynchronize();
     pgi_peers_release(s);
     if (below.ops->gather(&below, &own, 1, all) != PG_OK) below.ops->abort(&below);
     below.ops->close(&below);
-    cudaSetDevice(before);
     c->ops = NULL;
     c->state = NULL;
 }
@@ -11366,14 +11339,18 @@ struct pgi_nccl_state {
     double *slots;
 };
 
+static void pgi_nccl_abort(pgi_comm *c)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    if (n->comm) ncclCommAbort(n->comm);
+    n->comm = NULL;
+}
+
 // Under way no longer than the time limit: then, and after an error, the communicator is given up.
 static pg_status pgi_nccl_lost(pgi_comm *c, const char *what, const char *why)
 {
-    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
-    const pg_status status = pgi_refuse(c->error, PG_ERROR_COMM, "rank %d: %s: %s", c->rank, what, why);
-    if (n->comm) ncclCommAbort(n->comm);
-    n->comm = NULL;
-    return status;
+    pgi_nccl_abort(c);
+    return pgi_refuse(c->error, PG_ERROR_COMM, "rank %d: %s: %s", c->rank, what, why);
 }
 
 static double pgi_seconds_since(std::chrono::steady_clock::time_point begin)
@@ -11440,14 +11417,11 @@ static pg_status pgi_nccl_gather_here(pgi_comm *c, const void *own, size_t bytes
 // captured.
 static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
 {
-    int before = 0;
+    const pgi_current device(((const pgi_nccl_state *)c->state)->device);
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    PGI_COMM_CUDA(c, cudaGetDevice(&before));
-    PGI_COMM_CUDA(c, cudaSetDevice(((const pgi_nccl_state *)c->state)->device));
     PGI_COMM_CUDA(c, cudaThreadExchangeStreamCaptureMode(&mode));
     const pg_status status = pgi_nccl_gather_here(c, own, bytes, all);
     cudaThreadExchangeStreamCaptureMode(&mode);
-    cudaSetDevice(before);
     return status;
 }
 
@@ -11500,7 +11474,8 @@ static __global__ void pgi_add_slots_kernel(const double *slots, int ranks, doub
 static pg_status pgi_nccl_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
 {
     const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
-    if (count > PGI_PEER_SUMS) return pgi_wrong(c->error, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    if (count > PGI_PEER_SUMS)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
     const size_t numbers = count ? (size_t)count : 1;
     PGI_NCCL(c, ncclAllGather(count ? values : n->slots, n->slots, numbers, ncclDouble, n->comm, (cudaStream_t)stream));
     return pgi_comm_launch(c, 0, dim3(1), 32, stream, pgi_add_slots_kernel, (const double *)n->slots, c->ranks, values,
@@ -11519,13 +11494,6 @@ static pg_status pgi_nccl_check(pgi_comm *c)
     if (n->comm && ncclCommGetAsyncError(n->comm, &e) == ncclSuccess && e == ncclSuccess) return PG_OK;
     return n->comm ? pgi_nccl_lost(c, "NCCL", ncclGetErrorString(e))
                    : pgi_refuse(c->error, PG_ERROR_COMM, "rank %d: the communicator was aborted", c->rank);
-}
-
-static void pgi_nccl_abort(pgi_comm *c)
-{
-    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
-    if (n->comm) ncclCommAbort(n->comm);
-    n->comm = NULL;
 }
 
 static void pgi_nccl_close(pgi_comm *c)
@@ -11575,7 +11543,7 @@ static pg_status pgi_nccl_split_in_time(pgi_comm *c, ncclComm_t given, const ncc
     try {
         std::thread([p] { pgi_nccl_split_alone(p.get()); }).detach();
     } catch (...) {
-        return pgi_no_memory(c->error, "rank %d: no thread for a communicator", c->rank);
+        return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no thread for a communicator", c->rank);
     }
     while (!p->ended && pgi_seconds_since(begin) <= c->time_limit) std::this_thread::yield();
     p->left = 1;
@@ -11608,24 +11576,23 @@ static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
 }
 
 // The place of this rank in the caller's communicator.
-static pg_status pgi_nccl_size(const void *handle, int *rank, int *ranks, int *device, char text[512])
+static pg_status pgi_nccl_size(const void *handle, int *rank, int *ranks, int *device)
 {
     const ncclComm_t given = (ncclComm_t)handle;
     if (given && ncclCommUserRank(given, rank) == ncclSuccess && ncclCommCount(given, ranks) == ncclSuccess &&
         ncclCommCuDevice(given, device) == ncclSuccess)
         return PG_OK;
-    return pgi_wrong(text, "comm.handle is not an ncclComm_t");
+    return pgi_wrong("comm.handle is not an ncclComm_t");
 }
 
 // handle: the caller's ncclComm_t. time_limit is set; collective
 static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
 {
-    int device = -1, before = 0;
-    PGI_TRY(pgi_nccl_size(handle, &c->rank, &c->ranks, &device, c->error));
-    PGI_COMM_CUDA(c, cudaGetDevice(&before));
-    PGI_COMM_CUDA(c, cudaSetDevice(device));
+    int device = -1;
+    PGI_TRY(pgi_nccl_size(handle, &c->rank, &c->ranks, &device));
+    const pgi_current current(device);
     pgi_nccl_state *const n = (pgi_nccl_state *)calloc(1, sizeof *n);
-    if (!n) return pgi_no_memory(c->error, "rank %d: no memory for a communicator", c->rank);
+    if (!n) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a communicator", c->rank);
     n->device = device;
     c->state = n;
     c->ops = &pgi_nccl_ops;
@@ -11634,20 +11601,18 @@ static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
         pgi_nccl_abort(c);
         pgi_nccl_close(c);
     }
-    cudaSetDevice(before);
     return status;
 }
 #endif
 #endif
 #endif
 #if !PGI_GPU || !defined(PG_USE_NCCL)
-static pg_status pgi_nccl_size(const void *, int *, int *, int *, char text[512])
+static pg_status pgi_nccl_size(const void *, int *, int *, int *)
 {
-    return pgi_unsupported(text,
-                           "poisson_gpu.cu was compiled without NCCL; compile it for CUDA with -DPG_USE_NCCL, or pass "
+    return pgi_unsupported("poisson_gpu.cu was compiled without NCCL; compile it for CUDA with -DPG_USE_NCCL, or pass "
                            "PG_COMM_MPI or PG_COMM_OWN, with which GPUs of a host reach each other by themselves");
 }
-static pg_status pgi_nccl_open(pgi_comm *c, const void *) { return pgi_nccl_size(NULL, NULL, NULL, NULL, c->error); }
+static pg_status pgi_nccl_open(pgi_comm *, const void *) { return pgi_nccl_size(NULL, NULL, NULL, NULL); }
 #endif
 
 // ---- any of them ----
@@ -11678,28 +11643,27 @@ struct pgi_agreement {
 };
 
 // Which rank this is, and how many there are. Not collective.
-static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char text[512])
+static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks)
 {
     *rank = 0, *ranks = 1;
     if (comm->kind == 0) return PG_OK;
 #if !PGI_RANKS
     return pgi_unsupported(
-        text, "poisson_gpu.cu was compiled with PG_NO_RANKS, which leaves out several ranks: compile it without that");
+        "poisson_gpu.cu was compiled with PG_NO_RANKS, which leaves out several ranks: compile it without that");
 #else
     switch (comm->kind) {
-    case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
+    case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks);
     case PG_COMM_NCCL: {
         int device = 0;
-        return pgi_nccl_size(comm->handle, rank, ranks, &device, text);
+        return pgi_nccl_size(comm->handle, rank, ranks, &device);
     }
     case PG_COMM_OWN: {
         const pg_transport *const t = (const pg_transport *)comm->handle;
-        PGI_TRY(pgi_check_transport(t, text));
+        PGI_TRY(pgi_check_transport(t));
         *rank = t->rank, *ranks = t->ranks;
         return PG_OK;
     }
-    default:
-        return pgi_wrong(text, "comm.kind is %d; it must be 0, PG_COMM_NCCL, PG_COMM_MPI or PG_COMM_OWN", comm->kind);
+    default: return pgi_wrong("comm.kind is %d; it must be 0, PG_COMM_NCCL, PG_COMM_MPI or PG_COMM_OWN", comm->kind);
     }
 #endif
 }
@@ -11710,7 +11674,6 @@ static void pgi_comm_close(pgi_comm *c)
     if (c->ops && c->state) c->ops->close(c);
     while (c->plans) {
         pgi_plan *const next = c->plans->next;
-        free(c->plans->message);
         free(c->plans);
         c->plans = next;
     }
@@ -11720,15 +11683,15 @@ static void pgi_comm_close(pgi_comm *c)
 }
 
 // Opens this rank's end; NULL where it is the only one. Collective.
-static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[512])
+static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened)
 {
     int rank, ranks;
     *opened = NULL;
-    PGI_TRY(pgi_comm_size(&d->comm, &rank, &ranks, text));
+    PGI_TRY(pgi_comm_size(&d->comm, &rank, &ranks));
     if (ranks == 1) return PG_OK;
 #if PGI_RANKS
     pgi_comm *const c = (pgi_comm *)calloc(1, sizeof *c);
-    if (!c) return pgi_no_memory(text, "not enough host memory for a rank");
+    if (!c) return pgi_no_memory("not enough host memory for a rank");
     c->rank = rank, c->ranks = ranks;
     const double longest = 1e9;    // 30 years: as good as no limit, and as nanoseconds a number of 64 bits
     // A number that will be refused must not keep this rank from telling the others.
@@ -11737,13 +11700,13 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
                                                                      : 30;
     c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
     c->agreement = (pgi_agreement *)calloc(1, sizeof *c->agreement + (size_t)ranks * sizeof(pgi_statement));
-    pg_status status = c->message && c->agreement ? PG_OK : pgi_no_memory(text, "not enough host memory for a rank");
+    pg_status status = c->message && c->agreement ? PG_OK : pgi_no_memory("not enough host memory for a rank");
     if (status == PG_OK)
-        status = d->comm.kind == PG_COMM_MPI    ? pgi_mpi_open(c, d->comm.handle, text)
+        status = d->comm.kind == PG_COMM_MPI    ? pgi_mpi_open(c, d->comm.handle)
                  : d->comm.kind == PG_COMM_NCCL ? pgi_nccl_open(c, d->comm.handle)
-                                                : pgi_own_open(c, (const pg_transport *)d->comm.handle, text);
+                                                : pgi_own_open(c, (const pg_transport *)d->comm.handle);
     if (status != PG_OK) {
-        if (*c->error) snprintf(text, 512, "%s", c->error);
+        if (*c->error) pgi_refuse(status, "%s", c->error);
         pgi_comm_close(c);
         return status;
     }
@@ -11754,32 +11717,23 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
 
 // ---- agreement ----
 
-enum pgi_call_kind {
-    PGI_CREATE,
-    PGI_SOLVE,
-    PGI_SMOOTH,
-    PGI_CYCLE,
-    PGI_APPLY,
-    PGI_RESIDUAL_OF,
-    PGI_REDUCE,
-    PGI_GRADIENT,
-    PGI_SET_MASK,
-    PGI_SET_COEFFICIENTS,
-    PGI_SET_VALUES,
-    PGI_GET_PARTS
-};
-static const char *const pgi_call_name[] = {"pg_create",
-                                            "pg_solve",
-                                            "pg_smooth",
-                                            "pg_cycle",
-                                            "pg_apply",
-                                            "pg_residual",
-                                            "pg_norm, pg_sum or pg_dot",
-                                            "pg_gradient",
-                                            "pg_set_mask",
-                                            "pg_set_coefficients",
-                                            "pg_set_cell_values",
-                                            "pg_get_parts"};
+#define PGI_CALLS(X)                                                                                                   \
+    X(PGI_CREATE, "pg_create")                                                                                         \
+    X(PGI_SOLVE, "pg_solve")                                                                                           \
+    X(PGI_SMOOTH, "pg_smooth")                                                                                         \
+    X(PGI_CYCLE, "pg_cycle")                                                                                           \
+    X(PGI_APPLY, "pg_apply")                                                                                           \
+    X(PGI_RESIDUAL_OF, "pg_residual")                                                                                  \
+    X(PGI_REDUCE, "pg_norm, pg_sum or pg_dot")                                                                         \
+    X(PGI_GRADIENT, "pg_gradient")                                                                                     \
+    X(PGI_SET_MASK, "pg_set_mask")                                                                                     \
+    X(PGI_SET_COEFFICIENTS, "pg_set_coefficients")                                                                     \
+    X(PGI_SET_VALUES, "pg_set_cell_values")                                                                            \
+    X(PGI_GET_PARTS, "pg_get_parts")
+#define PGI_ENUM_(NUMBER, NAME) NUMBER,
+#define PGI_NAME_(NUMBER, NAME) NAME,
+enum pgi_call_kind { PGI_CALLS(PGI_ENUM_) };
+static const char *const pgi_call_name[] = {PGI_CALLS(PGI_NAME_)};
 
 // What a rank will tell the others: nothing yet.
 static pgi_agreement *pgi_nothing_said(pgi_comm *c)
@@ -11808,7 +11762,7 @@ static double pgi_hash(const void *data, size_t bytes)
 }
 
 // "h[2] is 0.01 on rank 0 and 0.02 on ranks 2, 3": the first two values and who has them.
-static void pgi_name_difference(const pgi_agreement *a, int ranks, int q, char text[512])
+static pg_status pgi_name_difference(const pgi_agreement *a, int ranks, int q)
 {
     const double first = a->all[0].value[q];
     double second = first;
@@ -11822,34 +11776,30 @@ static void pgi_name_difference(const pgi_agreement *a, int ranks, int q, char t
         const size_t used = strlen(list[which]);
         snprintf(list[which] + used, sizeof list[which] - used, "%s%d", count[which]++ ? ", " : "", r);
     }
-    snprintf(text, 512, "%s is %.17g on rank%s %s and %.17g on rank%s %s; it must be the same on all", a->name[q],
-             first, count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
+    return pgi_refuse(PG_ERROR_COMM, "%s is %.17g on rank%s %s and %.17g on rank%s %s; it must be the same on all",
+                      a->name[q], first, count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
 }
 
-// All ranks tell each other how they fared, and compare. status, text: of this rank's own checks. Nobody waits for a
+// All ranks tell each other how they fared, and compare. status: of this rank's own checks. Nobody waits for a
 // rank that refused, since it has come here too.
-static pg_status pgi_agree(pgi_comm *c, pg_status status, char text[512])
+static pg_status pgi_agree(pgi_comm *c, pg_status status)
 {
     pgi_agreement *const a = c->agreement;
     a->own.status = status;
-    snprintf(a->own.text, sizeof a->own.text, "%.255s", status == PG_OK ? "" : text);
+    snprintf(a->own.text, sizeof a->own.text, "%.255s", status == PG_OK ? "" : pgi_thread_error);
     const pg_status met = c->ops->gather(c, &a->own, sizeof a->own, a->all);
     if (status != PG_OK) return status;
-    if (met != PG_OK) return pgi_refuse(text, met, "%s", c->error);
+    if (met != PG_OK) return pgi_refuse(met, "%s", c->error);
     for (int r = 0; r < c->ranks; r++)
-        if (a->all[r].status != PG_OK)
-            return pgi_refuse(text, PG_ERROR_COMM, "rank %d refused: %.255s", r, a->all[r].text);
+        if (a->all[r].status != PG_OK) return pgi_refuse(PG_ERROR_COMM, "rank %d refused: %.255s", r, a->all[r].text);
     for (int r = 1; r < c->ranks; r++)
         if (a->all[r].call != a->all[0].call)
-            return pgi_refuse(text, PG_ERROR_COMM,
-                              "rank %d calls %s, but rank 0 %s; all ranks must make the same calls", r,
+            return pgi_refuse(PG_ERROR_COMM, "rank %d calls %s, but rank 0 %s; all ranks must make the same calls", r,
                               pgi_call_name[a->all[r].call], pgi_call_name[a->all[0].call]);
     for (int q = 0; q < a->own.count; q++)
         for (int r = 1; r < c->ranks; r++)
-            if (memcmp(&a->all[r].value[q], &a->all[0].value[q], sizeof(double))) {
-                pgi_name_difference(a, c->ranks, q, text);
-                return PG_ERROR_COMM;
-            }
+            if (memcmp(&a->all[r].value[q], &a->all[0].value[q], sizeof(double)))
+                return pgi_name_difference(a, c->ranks, q);
     return PG_OK;
 }
 
@@ -12038,25 +11988,21 @@ static int pgi_is_wild(const pg_desc *d, pgi_line *const line[3], int axis[2], d
 // y.
 static void pgi_turn(const pg_desc *desc, pg_desc *work)
 {
-    const auto turn = [](auto &one, auto &other) {
-        const auto kept = one;
-        one = other, other = kept;
-    };
     *work = *desc;
     if (desc->dim != 2) return;
-    turn(work->n[1], work->n[2]);
-    turn(work->centring[1], work->centring[2]);
-    turn(work->h[1], work->h[2]);
-    turn(work->coord[1], work->coord[2]);
-    turn(work->weight[1], work->weight[2]);
-    turn(work->conductance[1], work->conductance[2]);
-    turn(work->velocity[1], work->velocity[2]);
-    turn(work->beta_face[1], work->beta_face[2]);
-    turn(work->openness[1], work->openness[2]);
-    for (int e = 0; e < 2; e++) turn(work->face[2 + e], work->face[4 + e]);
-    turn(work->stride_u[0], work->stride_u[1]);
-    turn(work->stride_f[0], work->stride_f[1]);
-    turn(work->stride_mask[0], work->stride_mask[1]);
+    std::swap(work->n[1], work->n[2]);
+    std::swap(work->centring[1], work->centring[2]);
+    std::swap(work->h[1], work->h[2]);
+    std::swap(work->coord[1], work->coord[2]);
+    std::swap(work->weight[1], work->weight[2]);
+    std::swap(work->conductance[1], work->conductance[2]);
+    std::swap(work->velocity[1], work->velocity[2]);
+    std::swap(work->beta_face[1], work->beta_face[2]);
+    std::swap(work->openness[1], work->openness[2]);
+    for (int e = 0; e < 2; e++) std::swap(work->face[2 + e], work->face[4 + e]);
+    std::swap(work->stride_u[0], work->stride_u[1]);
+    std::swap(work->stride_f[0], work->stride_f[1]);
+    std::swap(work->stride_mask[0], work->stride_mask[1]);
 }
 
 static int pgi_is_absent(const pg_desc *work, int axis) { return work->dim == 2 ? axis == 1 : axis >= work->dim; }
@@ -12431,7 +12377,7 @@ static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, cons
 }
 
 // The first level that all ranks have whole must not be large.
-static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, int l, char text[512])
+static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, int l)
 {
     double points = 1;
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
@@ -12446,8 +12392,7 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
         : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; use PG_KEEP_CYCLES"
         : l == 0        ? "a rank has too few planes; use fewer ranks"
                         : "ranks have too few of its planes; use fewer ranks, or PG_CG with PG_PRECOND_AINV";
-    return pgi_unsupported(text,
-                           "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
+    return pgi_unsupported("level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
                            "possible up to %.3g: %s",
                            l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
 }
@@ -12472,11 +12417,11 @@ static void pgi_plan_pass_ghosts(const pg_solver *s, const pgi_hierarchy *h, int
 
 // The parts of all levels. The finest ones are split; from the first one on that has few points, or too few planes for
 // some rank's ghosts, levels are on all ranks, and nothing more has to be sent.
-static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[512])
+static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h)
 {
     const int ranks = s->comm->ranks, rank = s->comm->rank;
     if (!(s->parts = (pgi_planes *)calloc((size_t)h->levels, sizeof *s->parts)))
-        return pgi_no_memory(text, "not enough host memory for the parts of %d levels", h->levels);
+        return pgi_no_memory("not enough host memory for the parts of %d levels", h->levels);
     int support[2] = {0, 0};
     for (int l = 0; l < h->levels; l++) {
         int *const bound = s->bounds + l * (ranks + 1), above = l == 0 || s->parts[l - 1].split, next[2] = {0, 0};
@@ -12486,7 +12431,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
             pgi_transfer<double> t;
             char *memory;
             if (!pgi_host_transfer(&s->work, h, l, &t, &memory))
-                return pgi_no_memory(text, "not enough host memory for the parts of a level");
+                return pgi_no_memory("not enough host memory for the parts of a level");
             pgi_coarse_bounds(t, bound, ranks, bound + ranks + 1);
             p.restriction =
                 pgi_restriction_ghosts(t, h->line[l][2], h->line[l + 1][2], bound, bound + ranks + 1, ranks);
@@ -12501,7 +12446,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
             const int n = h->line[l][2]->n;
             const pgi_planes whole = {0, n, 0, n, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, 0, {0, n}, n, bound};
             p = whole;
-            if (above) PGI_TRY(pgi_check_shared(s, h, l, text));
+            if (above) PGI_TRY(pgi_check_shared(s, h, l));
         }
         s->parts[l] = p;
         support[0] = next[0], support[1] = next[1];
@@ -13454,7 +13399,7 @@ static void pgi_forget_direct(pg_solver *s)
 }
 
 #if PGI_GPU
-static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
+static pg_status pgi_plan_cufft(pg_solver *s);
 static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3]);
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c);
 static int pgi_can_fuse(const pg_solver *s, int axis);
@@ -13502,16 +13447,15 @@ static void pgi_plan_tiles(pg_solver *s)
 }
 
 // An elimination with row exchanges has a periodic form only where all rows are alike.
-static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512])
+static pg_status pgi_check_shift(const pg_solver *s, double alpha)
 {
     if (alpha < 0 && pgi_is_split(s))
         return pgi_refuse(
-            text, PG_ERROR_UNSUPPORTED,
-            "alpha is %g, which needs whole lines, but %d ranks have parts of them; use one rank, or alpha "
-            ">= 0",
-            alpha, s->comm->ranks);
+            PG_ERROR_UNSUPPORTED,
+            "alpha is %g, which needs whole lines, but %d ranks have parts of them; use one rank, or alpha >= 0", alpha,
+            s->comm->ranks);
     if (alpha < 0 && s->direct.lines.periodic && !s->direct.uniform)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+        return pgi_refuse(PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
                           "this; make the axis uniform, or alpha >= 0",
                           alpha,
@@ -13600,7 +13544,7 @@ static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
 }
 
 // Which axes are transformed, how, and which is left. lines: of the finest level.
-static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char text[512])
+static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
 {
     pgi_direct *d = &s->direct;
     d->lines.scale = 1;
@@ -13632,7 +13576,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
         d->lines.periodic = line[a]->periodic;
         d->lines.singular = pgi_line_singular(line[a]);
     }
-    PGI_TRY(pgi_check_shift(s, s->desc.alpha, text));
+    PGI_TRY(pgi_check_shift(s, s->desc.alpha));
 #if PGI_GPU
     if (s->cuda) {
         const int whole = !pgi_is_split(s);
@@ -13640,7 +13584,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
                    pgi_is_coarsest(line, -1, PGI_MODES);
         if (d->exact || (whole && pgi_plan_small2d(s, line))) return s->failed;
         pgi_warn_of_lengths(s, line);
-        return pgi_plan_cufft(s, text);
+        return pgi_plan_cufft(s);
     }
 #endif
     pgi_warn_of_lengths(s, line);
@@ -14597,8 +14541,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 static void pgi_forget_direct(pg_solver *) {}
 static void pgi_layout_direct(pg_solver *, pgi_arena *) {}
 static void pgi_solve_direct(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid) {}
-static pg_status pgi_check_shift(const pg_solver *, double, char *) { return PG_OK; }
-static pg_status pgi_plan_direct(pg_solver *, pgi_line *const *, char *) { return PG_ERROR_UNSUPPORTED; }
+static pg_status pgi_check_shift(const pg_solver *, double) { return PG_OK; }
+static pg_status pgi_plan_direct(pg_solver *, pgi_line *const *) { return PG_ERROR_UNSUPPORTED; }
 static pgi_hierarchy *pgi_near_create(const pg_desc *, const pgi_hierarchy *) { return NULL; }
 
 #endif
@@ -16985,7 +16929,7 @@ static void pgi_plan_between(pg_solver *s, double grid)
 
 // How many columns are taken at a time: the buffer and cuFFT's work area stay in the L2 cache of large devices and
 // within 0.12 grids, or make up for the launches of small problems.
-static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
+static pg_status pgi_plan_cufft(pg_solver *s)
 {
     pgi_direct *d = &s->direct;
     const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
@@ -17031,7 +16975,6 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         allowed *= fmin(0.9, budget / used);
     }
     if (!s->mixed && s->work.n[1] > 1) pgi_plan_between(s, grid);
-    if (s->failed) snprintf(text, 512, "%s", s->error);
     return s->failed;
 }
 
@@ -22632,8 +22575,7 @@ static void pgi_media_name(int q, int axis, char name[16])
 }
 
 // In words, what pgi_check_media has found.
-static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, const int first[3],
-                                 char text[512])
+static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, const int first[3])
 {
     const int what = (int)(bad >> PGI_BAD_SHIFT), q = what - PGI_BAD_BETA_FACE;
     const int64_t at = bad & (((int64_t)1 << PGI_BAD_SHIFT) - 1);
@@ -22645,16 +22587,15 @@ static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &chec
     pgi_place_of(n, at, cell);
     for (int a = 0; a < 3; a++) cell[a] += first[a];
     if (what == PGI_BAD_MASK)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+        return pgi_refuse(PG_ERROR_ARGUMENT,
                           "the byte of cell (%d, %d, %d) of mask is none of PG_FLUID (0), PG_SOLID (1), PG_AIR (2)",
                           cell[0], cell[1], cell[2]);
     char array[16];
     pgi_media_name(q, axis, array);
     const double value = pgi_media_value(s, check.array[q], at);
     const int beta = q < 3 || q == 6;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                      "%s is %g at %s (%d, %d, %d); it must be %s, in an array of %s, as u is%s", array, value,
-                      q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
+    return pgi_refuse(PG_ERROR_ARGUMENT, "%s is %g at %s (%d, %d, %d); it must be %s, in an array of %s, as u is%s",
+                      array, value, q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
                       beta    ? "positive, 1e-30 to 1e30"
                       : q < 6 ? "0 to 1"
                               : "0 or positive, at most 1e30",
@@ -22672,7 +22613,7 @@ static int pgi_compare_values(const void *x, const void *y)
 
 // The lists of values, sorted; the rest of the room has cell -1.
 static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
-                                 pgi_side_value *to, char text[512])
+                                 pgi_side_value *to)
 {
     static const char *const name[2] = {"air_value", "solid_flux"};
     int used = 0;
@@ -22681,14 +22622,14 @@ static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const 
             const pg_cell_value *const v = &list[solid][e];
             for (int a = 0; a < 3; a++)
                 if (v->cell[a] < 0 || v->cell[a] >= s->desc.n[a])
-                    return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                    return pgi_refuse(PG_ERROR_ARGUMENT,
                                       "%s[%d] has cell (%d, %d, %d), outside the box of %d x %d x %d", name[solid], e,
                                       v->cell[0], v->cell[1], v->cell[2], s->desc.n[0], s->desc.n[1], s->desc.n[2]);
             if (v->face < 0 || v->face >= 2 * s->desc.dim)
-                return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s[%d] has face %d; it must be PG_X_LOW (0) to %d",
-                                  name[solid], e, v->face, 2 * s->desc.dim - 1);
+                return pgi_refuse(PG_ERROR_ARGUMENT, "%s[%d] has face %d; it must be PG_X_LOW (0) to %d", name[solid],
+                                  e, v->face, 2 * s->desc.dim - 1);
             if (!pgi_finite(v->value))
-                return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s[%d] has the value %g; it must be finite", name[solid], e,
+                return pgi_refuse(PG_ERROR_ARGUMENT, "%s[%d] has the value %g; it must be finite", name[solid], e,
                                   v->value);
             pgi_side_value *const own = &to[used++];
             own->cell = pgi_cell_of(s->desc.n, v->cell);    // of 2D problems the same, turned or not
@@ -22706,7 +22647,7 @@ static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const 
 
 // The kind of what an entry's side leads to. mask: packed, in host memory
 static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, int number, int solid,
-                                 const unsigned char *mask, char text[512])
+                                 const unsigned char *mask)
 {
     const pg_desc *const d = &s->desc;
     for (int e = 0; e < number; e++) {
@@ -22723,7 +22664,7 @@ static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, 
         }
         if (kind[0] == PG_FLUID && kind[1] == (solid ? PG_SOLID : PG_AIR)) continue;
         static const char *const what[3] = {"fluid", "solid", "air"};
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+        return pgi_refuse(PG_ERROR_ARGUMENT,
                           "%s[%d]: cell (%d, %d, %d) is %s and face %d of it leads to %s; it must be a fluid cell, and "
                           "what is beside it %s",
                           solid ? "solid_flux" : "air_value", e, v->cell[0], v->cell[1], v->cell[2],
@@ -22736,12 +22677,12 @@ static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, 
     return PG_OK;
 }
 
-static pg_status pgi_check_lists(pg_solver *s, const pg_cell_value *const list[2], const int number[2], char text[512])
+static pg_status pgi_check_lists(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
 {
     const size_t cells = (size_t)s->level[0].points;
     unsigned char *const mask = (unsigned char *)malloc(cells);
     pg_status status = PG_OK;
-    if (!mask) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of a mask", cells);
+    if (!mask) return pgi_refuse(PG_ERROR_MEMORY, "not enough host memory for %zu bytes of a mask", cells);
 #if PGI_GPU
     if (s->cuda)
         PGI_CUDA(s, cudaMemcpy(mask, s->obstacles.copy[8], cells, cudaMemcpyDeviceToHost));
@@ -22749,20 +22690,20 @@ static pg_status pgi_check_lists(pg_solver *s, const pg_cell_value *const list[2
 #endif
         memcpy(mask, s->obstacles.copy[8], cells);
     for (int solid = 0; solid < 2 && status == PG_OK && s->failed == PG_OK; solid++)
-        status = pgi_check_sides(s, list[solid], number[solid], solid, mask, text);
+        status = pgi_check_sides(s, list[solid], number[solid], solid, mask);
     free(mask);
     return status == PG_OK ? s->failed : status;
 }
 
 // Hands lists to the device, sorted. Waits.
-static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2], char text[512])
+static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
 {
     pgi_obstacles *const o = &s->obstacles;
     const size_t bytes = (size_t)o->values_capacity * sizeof(pgi_side_value);
     if (!o->values_capacity) return PG_OK;
     pgi_side_value *const sorted = (pgi_side_value *)malloc(bytes);
-    if (!sorted) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of lists", bytes);
-    const pg_status status = pgi_sort_values(s, list, number, sorted, text);
+    if (!sorted) return pgi_refuse(PG_ERROR_MEMORY, "not enough host memory for %zu bytes of lists", bytes);
+    const pg_status status = pgi_sort_values(s, list, number, sorted);
     if (status == PG_OK) {
 #if PGI_GPU
         if (s->cuda) {
@@ -22774,12 +22715,11 @@ static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[
             memcpy(o->values, sorted, bytes);
     }
     free(sorted);
-    if (s->failed) snprintf(text, 512, "%s", s->error);
     return status == PG_OK ? s->failed : status;
 }
 
 // At creation, with the workspace at hand. Waits.
-static pg_status pgi_begin_masked(pg_solver *s, char text[512])
+static pg_status pgi_begin_masked(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pg_cell_value *const list[2] = {s->desc.air_value, s->desc.solid_flux};
@@ -22787,7 +22727,7 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
 #if PGI_GPU
     if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
 #endif
-    PGI_TRY(pgi_store_values(s, list, number, text));
+    PGI_TRY(pgi_store_values(s, list, number));
     pgi_stage_media(s, s->work.mask, 1);
     pgi_set_operators<double>(s);
 #if PGI_F32
@@ -22796,11 +22736,11 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     pgi_refresh(s, 1);
     const int64_t bad = pgi_read_number(s, o->bad);
     const int origin[3] = {0, 0, 0};
-    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
-    PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, origin, text));
+    PGI_TRY(s->failed);
+    PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, origin));
     if (s->cuda && s->multigrid) pgi_choose_small(s);
     s->obstacles.begun = 1;
-    return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
+    return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number) : s->failed;
 }
 
 // ---- their place in the workspace ----
@@ -23097,7 +23037,7 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
     return o;
 }
 #else
-static pg_status pgi_begin_masked(pg_solver *, char *) { return PG_OK; }
+static pg_status pgi_begin_masked(pg_solver *) { return PG_OK; }
 static void pgi_layout_obstacles(pg_solver *, const pgi_hierarchy *, pgi_arena *) {}
 static void pgi_name_cycle(pg_solver *) {}
 static void pgi_refresh(pg_solver *, int) {}
@@ -23330,10 +23270,9 @@ static pgi_grid pgi_take_level_grid(pgi_arena *a, const pgi_level *l, size_t ele
 }
 
 // The box and the transfers of level l.
-static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena, int l)
+template <class T> static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena, int l)
 {
     const pg_desc *d = &s->work;
-    const int single = pgi_cycles_in_f32(d->flags), symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
     pgi_level *level = &s->level[l];
     level->points = 1;
     for (int a = 0; a < 3; a++) {
@@ -23342,33 +23281,26 @@ static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         level->coarsened[a] = h->coarsened[l][a];
     }
     level->part = pgi_part_of(s, l, level->n[2]);
-    if (single)
-        pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
-    else
-        pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
-    pgi_open_ends(&level->box32.axis[2], level->part);
-    pgi_open_ends(&level->box64.axis[2], level->part);
+    pgi_layout_box(arena, &pgi_box_of(level, T()), h->line[l], d->beta);
+    pgi_open_ends(&pgi_box_of(level, T()).axis[2], level->part);
     // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in
     // 1D).
     const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
-    const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
+    const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1,
+              adjoint = alone || d->flags & PG_SYMMETRIC;
     for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
-        pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
         const int ring = a == 2 && level->part.period;
-        if (single)
-            pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar, ring);
-        else
-            pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar, ring);
+        pgi_layout_transfer(arena, &pgi_transfers_of(level, T()).axis[a], h->line[l][a], h->line[l + 1][a], adjoint,
+                            planar, ring);
     }
 }
 
 // The tables of all levels. host_faces: where those of boundary data are filled; the last one is the outer level's.
-static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena,
-                              pgi_faces *host_faces[PGI_MAX_LEVELS + 1])
+template <class T> static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena,
+                                                 pgi_faces *host_faces[PGI_MAX_LEVELS + 1])
 {
     const pg_desc *d = &s->work;
-    const int single = pgi_cycles_in_f32(d->flags);
-    for (int l = 0; l < h->levels; l++) pgi_layout_level(s, h, arena, l);
+    for (int l = 0; l < h->levels; l++) pgi_layout_level<T>(s, h, arena, l);
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
     pgi_open_ends(&s->outer.box64.axis[2], s->level[0].part);
     for (int l = 0; l <= h->levels; l++) {
@@ -23381,15 +23313,12 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
     if (s->by_lines) pgi_layout_lines(s, h, arena);
     const int exact = s->direct.exact || (s->multigrid && !s->by_lines && !s->masked);
     const pgi_hierarchy *const solved = h->near ? h->near : h;
-    if (exact && single)
-        pgi_layout_modes(arena, solved, d->beta, &s->level[h->levels - 1].modes32);
-    else if (exact)
-        pgi_layout_modes(arena, solved, d->beta, &s->level[h->levels - 1].modes64);
+    if (exact) pgi_layout_modes(arena, solved, d->beta, &pgi_modes_of(&s->level[h->levels - 1], T()));
 #if PGI_DIRECT
-    if (s->has_direct)
-        pgi_in_precision(single, [&](auto t) { pgi_layout_direct_tables<decltype(t)>(s, solved, arena); });
-    if (h->near && d->flags & PG_F32) pgi_layout_ratio(s, &s->ratio.box32, h, arena);
-    if (h->near && !(d->flags & PG_F32)) pgi_layout_ratio(s, &s->ratio.box64, h, arena);
+    if (s->has_direct) pgi_layout_direct_tables<T>(s, solved, arena);
+    if (h->near)
+        pgi_in_precision(pgi_is_f32(d->flags),
+                         [&](auto t) { pgi_layout_ratio(s, &pgi_box_of(&s->ratio, t), h, arena); });
 #endif
 }
 
@@ -23481,9 +23410,8 @@ static void pgi_layout_staging(pg_solver *s, pgi_arena *arena)
     pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f}, *const outer[2] = {&s->outer.u, &s->outer.f};
     for (int q = 0; q < 2; q++) {
         char *const block = (char *)pgi_take_block(arena, copies * (size_t)points * element);
-        const pgi_grid g = {block ? block + first : NULL, 0, n[0], plane, points};
-        *stage[q] = g;
-        outer[q]->sj = g.sj, outer[q]->sk = g.sk, outer[q]->problem = g.problem;
+        *stage[q] = {block ? block + first : NULL, 0, n[0], plane, points};
+        outer[q]->sj = n[0], outer[q]->sk = plane, outer[q]->problem = points;
     }
 }
 
@@ -23557,7 +23485,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     memset(s->level, 0, sizeof s->level);
     memset(&s->outer, 0, sizeof s->outer);
     s->levels = h->levels;
-    pgi_layout_tables(s, h, arena, host_faces);
+    pgi_in_precision(pgi_cycles_in_f32(s->work.flags),
+                     [&](auto t) { pgi_layout_tables<decltype(t)>(s, h, arena, host_faces); });
     const size_t table_bytes = arena->used;
     pgi_layout_state(s, arena);
     pgi_layout_grids(s, h, arena);
@@ -23584,59 +23513,55 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // >>ops  The tables of operations, one for each back end and precision: what the sections below call.
 // -------------------------------------------------------------------------------------------------------------------
 
-// What either back end has as pgi_cpu_NAME and pgi_cuda_NAME; what there is for f32 alone.
+// What either back end has as pgi_cpu_NAME and pgi_cuda_NAME: for each precision; for all; for f32 alone.
 #define PGI_OPERATIONS(X)                                                                                              \
     X(fill_zero) X(copy) X(subtract_shift) X(jacobi) X(red_black) X(residual) X(apply) X(reduce) X(magnitude)          \
     X(restrict_full) X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur)         \
     X(apply_two)
-#define PGI_OPERATIONS_OF_F32(X) X(residual_narrow) X(narrow_rhs) X(widen_add)
+#if PGI_DIRECT
 #define PGI_OPERATIONS_OF_DIRECT(X) X(transform) X(eliminate)
+#else
+#define PGI_OPERATIONS_OF_DIRECT(X)
+#endif
+#if PGI_F32
+#define PGI_OPERATIONS_OF_F32(X) X(residual_narrow) X(narrow_rhs) X(widen_add)
+#else
+#define PGI_OPERATIONS_OF_F32(X)
+#endif
+#define PGI_TABLE(SET, SET_PLAIN)                                                                                      \
+    pgi_ops o = {};                                                                                                    \
+    SET_PLAIN(control)                                                                                                 \
+    SET_PLAIN(loop)                                                                                                    \
+    PGI_OPERATIONS(SET)                                                                                                \
+    PGI_OPERATIONS_OF_DIRECT(SET)                                                                                      \
+    if (sizeof(T) == sizeof(float)) {                                                                                  \
+        PGI_OPERATIONS_OF_F32(SET_PLAIN)                                                                               \
+    }                                                                                                                  \
+    o.solve_box = o.solve_coarsest;
 
-#define PGI_SET_CPU(NAME) o.NAME = pgi_cpu_##NAME<T>;
-#define PGI_SET_CPU_F32(NAME) o.NAME = pgi_cpu_##NAME;
 template <class T> static constexpr pgi_ops pgi_cpu_ops()
 {
-    pgi_ops o = {};
-    o.control = pgi_cpu_control;
-    o.loop = pgi_cpu_loop;
-    PGI_OPERATIONS(PGI_SET_CPU)
+#define PGI_CPU_OP(NAME) o.NAME = pgi_cpu_##NAME<T>;
+#define PGI_CPU_PLAIN_OP(NAME) o.NAME = pgi_cpu_##NAME;
+    PGI_TABLE(PGI_CPU_OP, PGI_CPU_PLAIN_OP)
     o.relax = pgi_relax_in_place;
     o.relax_turns = pgi_never_turns;
     o.jacobi_sweeps = pgi_jacobi_one_by_one;
     o.restrict_residual = pgi_residual_then_restrict;
-    o.solve_box = o.solve_coarsest;
-#if PGI_DIRECT
-    PGI_OPERATIONS_OF_DIRECT(PGI_SET_CPU)
-#endif
-#if PGI_F32
-    if (sizeof(T) == sizeof(float)) {
-        PGI_OPERATIONS_OF_F32(PGI_SET_CPU_F32)
-    }
-#endif
     return o;
 }
 #if PGI_GPU
-#define PGI_SET_CUDA(NAME) o.NAME = pgi_cuda_##NAME<T>;
-#define PGI_SET_CUDA_F32(NAME) o.NAME = pgi_cuda_##NAME;
 template <class T> static constexpr pgi_ops pgi_cuda_ops()
 {
-    pgi_ops o = {};
-    o.control = pgi_cuda_control;
-    o.loop = pgi_cuda_loop;
-    PGI_OPERATIONS(PGI_SET_CUDA)
+#define PGI_CUDA_OP(NAME) o.NAME = pgi_cuda_##NAME<T>;
+#define PGI_CUDA_PLAIN_OP(NAME) o.NAME = pgi_cuda_##NAME;
+    PGI_TABLE(PGI_CUDA_OP, PGI_CUDA_PLAIN_OP)
     o.relax = pgi_cuda_relax<T>;
     o.relax_turns = pgi_cuda_relax_turns<T>;
     o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cuda_restrict_residual<T>;
-    o.solve_box = o.solve_coarsest;
 #if PGI_DIRECT
-    PGI_OPERATIONS_OF_DIRECT(PGI_SET_CUDA)
     o.small2d = pgi_cuda_small2d<T>;
-#endif
-#if PGI_F32
-    if (sizeof(T) == sizeof(float)) {
-        PGI_OPERATIONS_OF_F32(PGI_SET_CUDA_F32)
-    }
 #endif
     return o;
 }
@@ -24125,26 +24050,17 @@ static void pgi_predicted_pass(pg_solver *s)
     pgi_set_steps(s, PGI_PIPECG_PREDICTED);
     pgi_predicted_products(s);
 }
-// The first pass has alpha = beta = 0: p = r~ and s = w, which is A r~.
-static void pgi_predicted_begin(pg_solver *s)
+// The first pass has alpha = beta = 0: p = r~ and s = w, which is A r~. 0 times what is there must be 0.
+template <int VERIFY> static void pgi_predicted_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
+    for (const pgi_krylov_vector q : {PGI_P, PGI_S, PGI_U})
+        if (!VERIFY) s->outer_ops->fill_zero(s, &s->outer, v[q]);
+    pgi_step_residual(s);
+    if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_apply_outer(s, pgi_precondition(s, v[PGI_R]), v[PGI_W]);
     pgi_predicted_pass(s);
-}
-static void pgi_predicted_start(pg_solver *s)
-{
-    const int vectors[] = {PGI_P, PGI_S, PGI_U};    // 0 times what is there must be 0
-    for (int q = 0; q < 3; q++) s->outer_ops->fill_zero(s, &s->outer, s->vector[vectors[q]]);
-    pgi_step_residual(s);
-    pgi_predicted_begin(s);
-}
-static void pgi_predicted_verify(pg_solver *s)
-{
-    pgi_step_residual(s);
-    s->ops->control(s, PGI_CHECK, 0);
-    pgi_predicted_begin(s);
 }
 static void pgi_predicted_iterate(pg_solver *s)
 {
@@ -24209,22 +24125,17 @@ static void pgi_add_preconditioned(pg_solver *s)
     pgi_recur(s, PGI_ADD, {{pgi_precondition(s, y), s->outer.u}});
     s->outer_ops->fill_zero(s, &s->outer, y);
 }
-static void pgi_bicg_begin(pg_solver *s, int verify)
+template <int VERIFY> static void pgi_bicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
+    if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
     pgi_step_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_set_steps(s, PGI_BICG_SHADOW);
-    if (verify) s->ops->control(s, PGI_CHECK, 0);
+    if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
     pgi_copy_outer(s, v[PGI_R], v[PGI_P]);
 }
-static void pgi_bicg_start(pg_solver *s)
-{
-    if (!(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
-    pgi_bicg_begin(s, 0);
-}
-static void pgi_bicg_verify(pg_solver *s) { pgi_bicg_begin(s, 1); }
 static void pgi_bicg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
@@ -24244,11 +24155,12 @@ static void pgi_product(pg_solver *s, int from, int to)
 {
     s->outer_ops->apply(s, &s->outer, pgi_precondition(s, s->vector[from]), s->vector[to]);
 }
-static void pgi_pipebicg_begin(pg_solver *s, int verify)
+template <int VERIFY> static void pgi_pipebicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
+    if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
     pgi_step_residual(s);
-    if (verify) s->ops->control(s, PGI_CHECK, 0);
+    if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
     pgi_product(s, PGI_R, PGI_W);
@@ -24256,12 +24168,6 @@ static void pgi_pipebicg_begin(pg_solver *s, int verify)
     pgi_set_steps(s, PGI_PIPEBICG_FIRST_STEP);
     pgi_product(s, PGI_W, PGI_T);
 }
-static void pgi_pipebicg_start(pg_solver *s)
-{
-    if (!(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
-    pgi_pipebicg_begin(s, 0);
-}
-static void pgi_pipebicg_verify(pg_solver *s) { pgi_pipebicg_begin(s, 1); }
 static void pgi_pipebicg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
@@ -24278,10 +24184,12 @@ static void pgi_pipebicg_iterate(pg_solver *s)
 static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
 {
     static const pgi_krylov_method cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify, NULL},
-                                   predicted = {pgi_predicted_start, pgi_predicted_iterate, pgi_predicted_verify, NULL},
+                                   predicted = {pgi_predicted_begin<0>, pgi_predicted_iterate, pgi_predicted_begin<1>,
+                                                NULL},
                                    pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify, NULL},
-                                   bicg = {pgi_bicg_start, pgi_bicg_iterate, pgi_bicg_verify, pgi_add_preconditioned},
-                                   pipebicg = {pgi_pipebicg_start, pgi_pipebicg_iterate, pgi_pipebicg_verify,
+                                   bicg = {pgi_bicg_begin<0>, pgi_bicg_iterate, pgi_bicg_begin<1>,
+                                           pgi_add_preconditioned},
+                                   pipebicg = {pgi_pipebicg_begin<0>, pgi_pipebicg_iterate, pgi_pipebicg_begin<1>,
                                                pgi_add_preconditioned};
     const unsigned flags = s->desc.flags;
     if (s->leaves_cycle) return &cg;
@@ -24358,17 +24266,12 @@ static void pgi_sweeps(pg_solver *s, int count)
                  : s->ops->relax(s, l, l->u, rhs, pgi_evenly(0), 0, count, PGI_FROM_U, NULL, l->u, NULL));
 }
 
-static void pgi_step_sweeps(pg_solver *s, int count)
-{
-    pgi_sweeps(s, count);
-    s->ops->control(s, PGI_COUNT, count);
-}
-
 // An even number of passes ends in u again: two of two sweeps, two single ones, or in 2D two of four Jacobi sweeps.
-static void pgi_step_eight(pg_solver *s) { pgi_step_sweeps(s, 8); }
-static void pgi_step_four(pg_solver *s) { pgi_step_sweeps(s, 4); }
-static void pgi_step_pair(pg_solver *s) { pgi_step_sweeps(s, 2); }
-static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
+template <int COUNT> static void pgi_step_sweeps(pg_solver *s)
+{
+    pgi_sweeps(s, COUNT);
+    s->ops->control(s, PGI_COUNT, COUNT);
+}
 
 static void pgi_step_iterate(pg_solver *s)
 {
@@ -24377,10 +24280,10 @@ static void pgi_step_iterate(pg_solver *s)
     } else if (pgi_in_halves(s)) {
         s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
-        if (s->desc.flags & PG_JACOBI) s->ops->loop(s, PGI_EIGHT, 1, pgi_step_eight);
-        s->ops->loop(s, PGI_FOUR, 1, pgi_step_four);
-        s->ops->loop(s, PGI_PAIR, 0, pgi_step_pair);
-        s->ops->loop(s, PGI_INNER, 0, pgi_step_one);
+        if (s->desc.flags & PG_JACOBI) s->ops->loop(s, PGI_EIGHT, 1, pgi_step_sweeps<8>);
+        s->ops->loop(s, PGI_FOUR, 1, pgi_step_sweeps<4>);
+        s->ops->loop(s, PGI_PAIR, 0, pgi_step_sweeps<2>);
+        s->ops->loop(s, PGI_INNER, 0, pgi_step_sweeps<1>);
     }
     pgi_step_check(s);
 }
@@ -24512,20 +24415,27 @@ static void pgi_program(pg_solver *s)
     if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
 }
 
+struct pgi_named {
+    const char *name;
+    unsigned flag;
+};
+// In the order in which remedies name them.
+static const pgi_named pgi_named_methods[] = {{"PG_DIRECT", PG_DIRECT},
+                                              {"PG_FMG", PG_FMG},
+                                              {"PG_VCYCLE", PG_VCYCLE},
+                                              {"PG_WCYCLE", PG_WCYCLE},
+                                              {"PG_CG", PG_CG},
+                                              {"PG_PIPECG", PG_PIPECG},
+                                              {"PG_BICGSTAB", PG_BICGSTAB},
+                                              {"PG_PIPEBICGSTAB", PG_PIPEBICGSTAB},
+                                              {"PG_SOR", PG_SOR},
+                                              {"PG_RBGS", PG_RBGS},
+                                              {"PG_JACOBI", PG_JACOBI}};
 static const char *pgi_method_name(unsigned flags)
 {
-    return flags & PG_JACOBI         ? "PG_JACOBI"
-           : flags & PG_RBGS         ? "PG_RBGS"
-           : flags & PG_SOR          ? "PG_SOR"
-           : flags & PG_VCYCLE       ? "PG_VCYCLE"
-           : flags & PG_WCYCLE       ? "PG_WCYCLE"
-           : flags & PG_DIRECT       ? "PG_DIRECT"
-           : flags & PG_FASTEST      ? "PG_FASTEST"
-           : flags & PG_CG           ? "PG_CG"
-           : flags & PG_PIPECG       ? "PG_PIPECG"
-           : flags & PG_BICGSTAB     ? "PG_BICGSTAB"
-           : flags & PG_PIPEBICGSTAB ? "PG_PIPEBICGSTAB"
-                                     : "PG_FMG";
+    for (const pgi_named &m : pgi_named_methods)
+        if (flags & m.flag) return m.name;
+    return flags & PG_FASTEST ? "PG_FASTEST" : "PG_FMG";
 }
 static const char *pgi_method_of(const pg_solver *s)
 {
@@ -24561,21 +24471,17 @@ static int pgi_is_incompatible(const pgi_state *st)
 static void pgi_write_residual(const pgi_state *st, pg_report *r)
 {
     const char *const name = pg_outcome_string(r->outcome), *const plural = r->iterations == 1 ? "" : "s";
-    const int room = (int)sizeof r->message;
-    int length;
+    const size_t room = sizeof r->message;
     if (!(r->rhs_norm > 0))
-        length = snprintf(r->message, (size_t)room, "%s after %d iteration%s: residual %.3g, right-hand side 0", name,
-                          r->iterations, plural, r->residual);
+        pgi_add_text(r->message, room, "%s after %d iteration%s: residual %.3g, right-hand side 0", name, r->iterations,
+                     plural, r->residual);
     else
-        length =
-            snprintf(r->message, (size_t)room, "%s%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
-                     name, r->outcome == PG_CONVERGED && st->at_floor ? " to round-off" : "", r->iterations, plural,
+        pgi_add_text(r->message, room, "%s%s after %d iteration%s: residual %.3g, %.2g of the right-hand side", name,
+                     r->outcome == PG_CONVERGED && st->at_floor ? " to round-off" : "", r->iterations, plural,
                      r->residual, r->residual / r->rhs_norm);
-    if (r->outcome == PG_CONVERGED && st->at_floor && length < room)
-        length += snprintf(r->message + length, (size_t)(room - length), " (floor %.2g)", r->floor);
-    if (pgi_is_incompatible(st) && length < room)
-        snprintf(r->message + length, (size_t)(room - length), "; a mean of %.3g was subtracted from f",
-                 r->removed_mean);
+    if (r->outcome == PG_CONVERGED && st->at_floor) pgi_add_text(r->message, room, " (floor %.2g)", r->floor);
+    if (pgi_is_incompatible(st))
+        pgi_add_text(r->message, room, "; a mean of %.3g was subtracted from f", r->removed_mean);
 }
 
 // That a better start may be at hand, if there is room for it.
@@ -24591,92 +24497,87 @@ static void pgi_add_guess(const pg_solver *s, pg_report *r)
 static void pgi_add_advice(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const size_t used = strlen(r->message), room = sizeof r->message - used;
     if (!s->masked || (r->outcome != PG_CONVERGED && r->outcome != PG_MAX_ITER)) return;
     if (st->empty)
-        snprintf(r->message + used, room, "; the mask has no fluid cell");
+        pgi_add_text(r->message, sizeof r->message, "; the mask has no fluid cell");
     else if (s->multigrid && !o->by_cells && r->factor > 0.6 && !(o->robust && o->labyrinth))
-        snprintf(r->message + used, room, "; slow cycles: try robust = %d", o->robust ? 3 : 1);
+        pgi_add_text(r->message, sizeof r->message, "; slow cycles: try robust = %d", o->robust ? 3 : 1);
 }
 
 // The outcome as a sentence, from the rest of the report.
 static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     const char *const name = pg_outcome_string(r->outcome), *const plural = r->iterations == 1 ? "" : "s";
+    char *const to = r->message;
+    const size_t room = sizeof r->message;
     switch (r->outcome) {
-    case PG_NOT_RUN: snprintf(r->message, sizeof r->message, "no solve has been started with this handle"); break;
+    case PG_NOT_RUN: return pgi_add_text(to, room, "no solve has been started with this handle");
     case PG_COMPLETED:
-        snprintf(r->message, sizeof r->message, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations,
-                 plural);
-        break;
+        return pgi_add_text(to, room, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations, plural);
     case PG_STAGNATED:
-        snprintf(r->message, sizeof r->message,
-                 "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g); %s", name,
-                 r->iterations, plural, r->floor, r->rhs_norm, r->residual,
-                 pgi_remedy_for_round_off(s, r));
-        break;
+        return pgi_add_text(
+            to, room, "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g); %s",
+            name, r->iterations, plural, r->floor, r->rhs_norm, r->residual, pgi_remedy_for_round_off(s, r));
     case PG_DIVERGED:
-        snprintf(r->message, sizeof r->message,
-                 "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
-                 r->iterations == 1 ? "" : "s", pgi_method_of(s), st->best, r->residual,
-                 s->dense                    ? "sweeps do not converge for this A and omega"
-                 : s->masked && s->krylov    ? "try PG_PRECOND_DIAGONAL, or alpha 0"
-                 : s->masked                 ? "use PG_CG"
-                 : s->multigrid              ? "try PG_DIRECT, or PG_SMOOTH_LINES"
-                 : s->desc.flags & PG_JACOBI ? "give a smaller omega"
-                 : pgi_convects(&s->desc)    ? "use PG_UPWIND, or a finer grid"
-                                             : "try PG_FASTEST");
-        break;
+        return pgi_add_text(to, room, "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s",
+                            name, r->iterations, plural, pgi_method_of(s), st->best, r->residual,
+                            s->dense                    ? "sweeps do not converge for this A and omega"
+                            : s->masked && s->krylov    ? "try PG_PRECOND_DIAGONAL, or alpha 0"
+                            : s->masked                 ? "use PG_CG"
+                            : s->multigrid              ? "try PG_DIRECT, or PG_SMOOTH_LINES"
+                            : s->desc.flags & PG_JACOBI ? "give a smaller omega"
+                            : pgi_convects(&s->desc)    ? "use PG_UPWIND, or a finer grid"
+                                                        : "try PG_FASTEST");
     case PG_BREAKDOWN:
-        snprintf(r->message, sizeof r->message,
-                 "%s after %d iterations: %s divided by 0 twice; residual %.3g, rhs %.3g; try another preconditioner "
-                 "or guess",
-                 name, r->iterations, pgi_method_of(s), r->residual, r->rhs_norm);
-        break;
+        return pgi_add_text(to, room,
+                            "%s after %d iterations: %s divided by 0 twice; residual %.3g, rhs %.3g; try another "
+                            "preconditioner or guess",
+                            name, r->iterations, pgi_method_of(s), r->residual, r->rhs_norm);
     case PG_RESONANCE:
-        snprintf(r->message, sizeof r->message,
-                 "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction", name,
-                 -st->alpha);
-        break;
+        return pgi_add_text(
+            to, room, "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction",
+            name, -st->alpha);
     case PG_NOT_A_NUMBER:
-        snprintf(r->message, sizeof r->message,
-                 s->dense && !st->valid ? "%s: NaN, Inf or an overflowing norm in A, f or u; u was not touched"
-                 : st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
-                 : st->iterations                      ? "%s: NaN or Inf in u after iteration %d, the last one"
-                 : s->is_direct && !s->mixed && s->desc.batch > 1
-                     ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
-                     : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
-                 name, r->iterations);
-        break;
+        return pgi_add_text(to, room,
+                            s->dense && !st->valid
+                                ? "%s: NaN, Inf or an overflowing norm in A, f or u; u was not touched"
+                            : st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
+                            : st->iterations ? "%s: NaN or Inf in u after iteration %d, the last one"
+                            : s->is_direct && !s->mixed && s->desc.batch > 1
+                                ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
+                                : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
+                            name, r->iterations);
     default: pgi_write_residual(st, r);
     }
 }
 
 static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
-    snprintf(r->warning, sizeof r->warning, "%s", s->warning);
+    char *const to = r->warning;
+    const size_t room = sizeof r->warning;
     if (st->lost)
-        snprintf(r->warning, sizeof r->warning,
-                 "there are more pockets than there is room for, %d; others count as regular",
-                 s->obstacles.pocket_capacity);
+        pgi_add_text(to, room, "there are more pockets than there is room for, %d; others count as regular",
+                     s->obstacles.pocket_capacity);
     else if (st->merged)
-        snprintf(r->warning, sizeof r->warning,
-                 "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
-                 s->desc.mask ? "the fluid has" : "strong links join cells to");
+        pgi_add_text(to, room,
+                     "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
+                     s->desc.mask ? "the fluid has" : "strong links join cells to");
     else if (st->left_at)
-        snprintf(r->warning, sizeof r->warning,
-                 "the residual did not fall with the cycle as preconditioner; from iteration %d on it was "
-                 "PG_PRECOND_AINV2",
-                 st->left_at);
+        pgi_add_text(to, room,
+                     "the residual did not fall with the cycle as preconditioner; from iteration %d on it was "
+                     "PG_PRECOND_AINV2",
+                     st->left_at);
     else if (s->obstacles.cramped)
-        snprintf(r->warning, sizeof r->warning,
-                 "these media call for a robust cycle, for which the workspace has no room; create the solver with "
-                 "desc.robust = 1");
+        pgi_add_text(to, room,
+                     "these media call for a robust cycle, for which the workspace has no room; create the solver "
+                     "with desc.robust = 1");
     else if (!s->warning[0] && pgi_is_incompatible(st))
-        snprintf(r->warning, sizeof r->warning,
-                 "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: balance "
-                 "sources, in- and outflow",
-                 r->pockets > 1 ? " in a component" : "", st->removed);
+        pgi_add_text(to, room,
+                     "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: "
+                     "balance sources, in- and outflow",
+                     r->pockets > 1 ? " in a component" : "", st->removed);
+    else
+        pgi_add_text(to, room, "%s", s->warning);
 }
 
 static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
@@ -24754,11 +24655,10 @@ template <class E> static int pgi_number(const E &field)
 static const char *const pgi_face_name[6] = {"x low", "x high", "y low", "y high", "z low", "z high"};
 
 // At most one flag of a group; none: the default.
-static pg_status pgi_check_group(char text[512], unsigned *flags, const char *group, unsigned mask, unsigned fallback)
+static pg_status pgi_check_group(unsigned *flags, const char *group, unsigned mask, unsigned fallback)
 {
     const unsigned set = *flags & mask;
-    if (set & (set - 1))
-        return pgi_wrong(text, "flags 0x%x name more than one %s (0x%x); give one", *flags, group, set);
+    PGI_WRONG_IF(set & (set - 1), "flags 0x%x name more than one %s (0x%x); give one", *flags, group, set);
     if (!set) *flags |= fallback;
     return PG_OK;
 }
@@ -24843,7 +24743,7 @@ static int pgi_has_use(const pg_desc *d, const pgi_option &o)
 
 // An option is refused where it is of no use, so that nobody believes it was heard. A text that ends with a semicolon
 // goes on with remedies, see pgi_add_remedies.
-static pg_status pgi_check_use(const pg_desc *d, char text[512])
+static pg_status pgi_check_use(const pg_desc *d)
 {
     const char *const method = pgi_method_name(d->flags);
     const char *const where = pgi_is_masked(d)                 ? " with a mask or coefficient fields"
@@ -24853,16 +24753,14 @@ static pg_status pgi_check_use(const pg_desc *d, char text[512])
                                                                : "";
     for (const pgi_option &o : pgi_options) {
         if (!pgi_is_given(d, o) || pgi_has_use(d, o)) continue;
-        if (o.flag)
-            return pgi_unsupported(text, "%s takes no %s like %s (flags 0x%x)%s;", method,
-                                   o.flag & pgi_preconditioners ? "preconditioner"
-                                   : o.flag & pgi_smoothers     ? "smoother"
-                                                                : "option",
-                                   o.name, o.flag, o.flag & (pgi_smoothers | PG_KEEP_CYCLES) ? where : "");
-        if (o.field == offsetof(pg_desc, robust))
-            return pgi_unsupported(text, "robust is %d, but there is neither a mask nor a coefficient field;",
-                                   d->robust);
-        return pgi_unsupported(text, "%s is %g, and %s has no use for it%s;", o.name,
+        PGI_UNSUPPORTED_IF(o.flag, "%s takes no %s like %s (flags 0x%x)%s;", method,
+                           o.flag & pgi_preconditioners ? "preconditioner"
+                           : o.flag & pgi_smoothers     ? "smoother"
+                                                        : "option",
+                           o.name, o.flag, o.flag & (pgi_smoothers | PG_KEEP_CYCLES) ? where : "");
+        PGI_UNSUPPORTED_IF(o.field == offsetof(pg_desc, robust),
+                           "robust is %d, but there is neither a mask nor a coefficient field;", d->robust);
+        return pgi_unsupported("%s is %g, and %s has no use for it%s;", o.name,
                                o.field ? pgi_int_at(d, o.field) : d->omega, method, where);
     }
     return PG_OK;
@@ -24878,99 +24776,93 @@ static unsigned pgi_default_method(const pg_desc *d)
                : PG_FASTEST;
 }
 
-static pg_status pgi_check_flags(pg_desc *d, char text[512])
+static pg_status pgi_check_flags(pg_desc *d)
 {
     const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners |
                            PG_KEEP_CYCLES | PG_UPWIND | PG_COARSEN_CELLS;
-    if (d->flags & ~known)
-        return pgi_wrong(text, "flags contain unknown bits 0x%x; see the list at PG_F64", d->flags & ~known);
-    PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
-    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods, pgi_default_method(d)));
-    PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
+    PGI_WRONG_IF(d->flags & ~known, "flags contain unknown bits 0x%x; see the list at PG_F64", d->flags & ~known);
+    PGI_TRY(pgi_check_group(&d->flags, "precision", pgi_precisions, PG_F64));
+    PGI_TRY(pgi_check_group(&d->flags, "method", pgi_methods, pgi_default_method(d)));
+    PGI_TRY(pgi_check_group(&d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
     const unsigned own = !(d->flags & pgi_krylov_methods)                 ? 0
                          : pgi_convects(d)                                ? PG_PRECOND_AINV
                          : d->flags & PG_PIPEBICGSTAB && pgi_is_masked(d) ? PG_PRECOND_AINV
                                                                           : PG_PRECOND_CYCLE;
-    PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners, own));
+    PGI_TRY(pgi_check_group(&d->flags, "preconditioner", pgi_preconditioners, own));
     if (d->flags & PG_PRECOND_CYCLE && d->flags & pgi_cg_methods) d->flags |= PG_SYMMETRIC;
     return PG_OK;
 }
 
 // What goes with PG_MIXED.
-static pg_status pgi_check_mixed(const pg_desc *d, char text[512])
+static pg_status pgi_check_mixed(const pg_desc *d)
 {
     const char *const method = pgi_method_name(d->flags);
     if (!(d->flags & PG_MIXED) || d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE | PG_DIRECT | PG_FASTEST))
         return PG_OK;
-    if (!(d->flags & pgi_krylov_methods)) return pgi_unsupported(text, "PG_MIXED does not go with %s;", method);
-    if (!(d->flags & PG_PRECOND_DIRECT))
-        return pgi_unsupported(text,
-                               "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or "
-                               "PG_PRECOND_DIRECT (flags 0x%x);",
-                               method, d->flags);
-    if (d->flags & PG_PIPEBICGSTAB)
-        return pgi_unsupported(
-            text,
-            "PG_PIPEBICGSTAB does not go with PG_MIXED and PG_PRECOND_DIRECT: its recurrences lose what f32 rounds;");
+    PGI_UNSUPPORTED_IF(!(d->flags & pgi_krylov_methods), "PG_MIXED does not go with %s;", method);
+    PGI_UNSUPPORTED_IF(
+        !(d->flags & PG_PRECOND_DIRECT),
+        "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or PG_PRECOND_DIRECT (flags 0x%x);",
+        method, d->flags);
+    PGI_UNSUPPORTED_IF(
+        d->flags & PG_PIPEBICGSTAB,
+        "PG_PIPEBICGSTAB does not go with PG_MIXED and PG_PRECOND_DIRECT: its recurrences lose what f32 rounds;");
     return PG_OK;
 }
 
-static pg_status pgi_check_count(char text[512], const char *name, int *value, int fallback, int may_be_none)
+static pg_status pgi_check_count(const char *name, int *value, int fallback, int may_be_none)
 {
     if (*value == 0)
         *value = fallback;
     else if (*value == PG_NONE && may_be_none)
         *value = 0;
-    if (*value < 0 || *value > PGI_MAX_SWEEPS)
-        return pgi_wrong(text, "%s is %d; it must be 1 to %d%s", name, *value, (int)PGI_MAX_SWEEPS,
-                         may_be_none ? ", or PG_NONE" : "");
+    PGI_WRONG_IF(*value < 0 || *value > PGI_MAX_SWEEPS, "%s is %d; it must be 1 to %d%s", name, *value,
+                 (int)PGI_MAX_SWEEPS, may_be_none ? ", or PG_NONE" : "");
     return PG_OK;
 }
 
-static pg_status pgi_check_options(pg_desc *d, char text[512])
+static pg_status pgi_check_options(pg_desc *d)
 {
     const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
     const double limit = d->flags & (PG_F32 | PG_MIXED) ? 2 - DBL_EPSILON * (1 << 28) : 2;    // what rounds to 2
-    if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= limit)
-        return pgi_wrong(text, "omega is %g; it must be above 0 and below 2, or 0 for the default", d->omega);
-    PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
-    PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
-    PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
-    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, d->flags & PG_DIRECT ? 1 : 2, 0));
+    PGI_WRONG_IF(!pgi_finite(d->omega) || d->omega < 0 || d->omega >= limit,
+                 "omega is %g; it must be above 0 and below 2, or 0 for the default", d->omega);
+    PGI_TRY(pgi_check_count("nu_pre", &d->nu_pre, 2, 1));
+    PGI_TRY(pgi_check_count("nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
+    PGI_TRY(pgi_check_count("fmg_cycles", &d->fmg_cycles, 1, 0));
+    PGI_TRY(pgi_check_count("inner_cycles", &d->inner_cycles, d->flags & PG_DIRECT ? 1 : 2, 0));
     if (d->flags & PG_DIRECT) d->inner_cycles = 1;    // a second one would find what the first one has found
     if (d->coarsest == 0) d->coarsest = PGI_MODES;
-    if (d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES)
-        return pgi_wrong(text, "coarsest is %d; it must be %d to %d, or 0 for the default", d->coarsest,
-                         (int)PGI_MODES_LEAST, (int)PGI_MODES);
-    if (symmetric && d->nu_pre != d->nu_post)
-        return pgi_wrong(text, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d", d->nu_pre, d->nu_post);
-    if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) && d->nu_pre + d->nu_post == 0)
-        return pgi_wrong(text, "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
+    PGI_WRONG_IF(d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES,
+                 "coarsest is %d; it must be %d to %d, or 0 for the default", d->coarsest, (int)PGI_MODES_LEAST,
+                 (int)PGI_MODES);
+    PGI_WRONG_IF(symmetric && d->nu_pre != d->nu_post, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
+                 d->nu_pre, d->nu_post);
+    PGI_WRONG_IF(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) && d->nu_pre + d->nu_post == 0,
+                 "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
     return PG_OK;
 }
 
-static pg_status pgi_check_size(pg_desc *d, char text[512])
+static pg_status pgi_check_size(pg_desc *d)
 {
     const int limit = 1 << 28;    // so that small multiples of n and i + block size stay an int
     double points = 1;
-    if (d->dim < 0 || d->dim > 3) return pgi_wrong(text, "dim is %d; it must be 0 to 3", d->dim);
+    PGI_WRONG_IF(d->dim < 0 || d->dim > 3, "dim is %d; it must be 0 to 3", d->dim);
     for (int a = 0; a < 3; a++) {
         if (a > 0 && d->n[a] == 0) d->n[a] = 1;
-        if (d->n[a] < 1 || d->n[a] > limit)
-            return pgi_wrong(text, "n[%d] is %d; it must be 1 to %d", a, d->n[a], limit);
+        PGI_WRONG_IF(d->n[a] < 1 || d->n[a] > limit, "n[%d] is %d; it must be 1 to %d", a, d->n[a], limit);
         points *= d->n[a];
     }
     if (d->dim == 0) d->dim = d->n[2] > 1 ? 3 : d->n[1] > 1 ? 2 : 1;
     for (int a = d->dim; a < 3; a++) d->velocity[a] = 0;
     for (int a = d->dim; a < 3; a++)
-        if (d->n[a] != 1) return pgi_wrong(text, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a, d->n[a]);
+        PGI_WRONG_IF(d->n[a] != 1, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a, d->n[a]);
     if (d->batch == 0) d->batch = 1;
-    if (d->batch < 1 || d->batch > limit)
-        return pgi_wrong(text, "batch is %d; it must be 1 to %d, or 0 for one problem", d->batch, limit);
+    PGI_WRONG_IF(d->batch < 1 || d->batch > limit, "batch is %d; it must be 1 to %d, or 0 for one problem", d->batch,
+                 limit);
     points *= d->batch;
-    if (points > 1e15)
-        return pgi_wrong(text, "n is %d x %d x %d, batch %d: %.3g unknowns; at most 1e15 can be addressed", d->n[0],
-                         d->n[1], d->n[2], d->batch, points);
+    PGI_WRONG_IF(points > 1e15, "n is %d x %d x %d, batch %d: %.3g unknowns; at most 1e15 can be addressed", d->n[0],
+                 d->n[1], d->n[2], d->batch, points);
     return PG_OK;
 }
 
@@ -24994,7 +24886,7 @@ static pgi_nest pgi_nest_of(const pg_desc *d, const int64_t stride[3])
     return nest;
 }
 
-static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[3], char text[512])
+static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[3])
 {
     const int64_t nx = d->n[0], count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch}, limit = INT64_MAX / 64;
     int64_t packed = nx;
@@ -25007,88 +24899,77 @@ static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t s
     char values[80];
     snprintf(values, sizeof values, d->batch > 1 ? "{%lld, %lld, %lld}" : "{%lld, %lld}", (long long)stride[0],
              (long long)stride[1], (long long)stride[2]);
-    if (too_far)
-        return pgi_wrong(text, "%s is %s; strides must be positive, and the array small enough to address", name,
-                         values);
+    PGI_WRONG_IF(too_far, "%s is %s; strides must be positive, and the array small enough to address", name, values);
     const pgi_nest nest = pgi_nest_of(d, stride);
     int64_t span = nx;
     for (int a = 0; a < nest.levels; a++) {
-        if (nest.stride[a] < span)
-            return pgi_wrong(
-                text, "%s is %s: rows of %lld, planes of %lld x %lld elements or problems overlap; give larger ones",
-                name, values, (long long)nx, (long long)nx, (long long)count[0]);
+        PGI_WRONG_IF(nest.stride[a] < span,
+                     "%s is %s: rows of %lld, planes of %lld x %lld elements or problems overlap; give larger ones",
+                     name, values, (long long)nx, (long long)nx, (long long)count[0]);
         span += nest.stride[a] * (nest.count[a] - 1);
     }
     return PG_OK;
 }
 
-static pg_status pgi_check_ends(const pg_desc *d, int a, char text[512])
+static pg_status pgi_check_ends(const pg_desc *d, int a)
 {
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * a + e];
         const int kind = pgi_number(f->kind);
-        if (kind < 0 || kind > PG_PERIODIC)
-            return pgi_wrong(text, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
-        if (!pgi_finite(f->value))
-            return pgi_wrong(text, "face %s has the value %g; boundary data must be finite", pgi_face_name[2 * a + e],
-                             f->value);
+        PGI_WRONG_IF(kind < 0 || kind > PG_PERIODIC, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
+        PGI_WRONG_IF(!pgi_finite(f->value), "face %s has the value %g; boundary data must be finite",
+                     pgi_face_name[2 * a + e], f->value);
         if (f->kind != PG_ROBIN) continue;
-        if (!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0)
-            return pgi_wrong(text,
-                             "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and b = "
-                             "0 is PG_DIRICHLET with g/a",
-                             pgi_face_name[2 * a + e], f->a, f->b);
+        PGI_WRONG_IF(!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0,
+                     "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and b = 0 is "
+                     "PG_DIRICHLET with g/a",
+                     pgi_face_name[2 * a + e], f->a, f->b);
     }
-    if ((d->face[2 * a].kind == PG_PERIODIC) != (d->face[2 * a + 1].kind == PG_PERIODIC))
-        return pgi_wrong(text, "only one of the faces %s and %s is PG_PERIODIC; both must be", pgi_face_name[2 * a],
-                         pgi_face_name[2 * a + 1]);
+    PGI_WRONG_IF((d->face[2 * a].kind == PG_PERIODIC) != (d->face[2 * a + 1].kind == PG_PERIODIC),
+                 "only one of the faces %s and %s is PG_PERIODIC; both must be", pgi_face_name[2 * a],
+                 pgi_face_name[2 * a + 1]);
     return PG_OK;
 }
 
 // Of m intervals
-static pg_status pgi_check_spacing(const pg_desc *d, int a, int m, char text[512])
+static pg_status pgi_check_spacing(const pg_desc *d, int a, int m)
 {
-    if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
-        return pgi_wrong(text, "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
-    if (d->coord[a] && d->h[a] != 0)
-        return pgi_wrong(text, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a, d->h[a], a);
-    if (d->coord[a] && m == 0)
-        return pgi_wrong(
-            text,
-            "coord[%d] is given, but a single node between faces that are not Dirichlet has no interval; use h[%d]", a,
-            a);
+    PGI_WRONG_IF(!(d->h[a] >= 0) || !pgi_finite(d->h[a]),
+                 "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
+    PGI_WRONG_IF(d->coord[a] && d->h[a] != 0, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a, d->h[a],
+                 a);
+    PGI_WRONG_IF(
+        d->coord[a] && m == 0,
+        "coord[%d] is given, but a single node between faces that are not Dirichlet has no interval; use h[%d]", a, a);
     for (int q = 0; d->coord[a] && q <= m; q++) {
         const double x = d->coord[a][q];
-        if (!pgi_finite(x) || (q > 0 && !(x > d->coord[a][q - 1])))
-            return pgi_wrong(text,
-                             "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly", a,
-                             q, x, m + 1, pgi_axis_name[a]);
+        PGI_WRONG_IF(!pgi_finite(x) || (q > 0 && !(x > d->coord[a][q - 1])),
+                     "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly", a, q, x,
+                     m + 1, pgi_axis_name[a]);
     }
     return PG_OK;
 }
 
-static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic, char text[512])
+static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic)
 {
     const int n = d->n[a];
     for (int i = 0; d->weight[a] && i < n; i++)
-        if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
-            return pgi_wrong(text,
-                             "weight[%d][%d] is %g; it must be positive and finite: where the metric is 0, give its "
-                             "mean over the control length, or use PG_CELL",
-                             a, i, d->weight[a][i]);
+        PGI_WRONG_IF(!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]),
+                     "weight[%d][%d] is %g; it must be positive and finite: where the metric is 0, give its mean over "
+                     "the control length, or use PG_CELL",
+                     a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
         const int end = !periodic && (i == 0 || i == n);
-        if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
-            return pgi_wrong(text, "conductance[%d][%d] is %g; it must be finite and positive%s", a, i, k,
-                             end        ? " or 0"
-                             : periodic ? ", as the axis is periodic"
-                                        : "");
+        PGI_WRONG_IF(!(k >= 0) || !pgi_finite(k) || (k == 0 && !end),
+                     "conductance[%d][%d] is %g; it must be finite and positive%s", a, i, k,
+                     end        ? " or 0"
+                     : periodic ? ", as the axis is periodic"
+                                : "");
     }
-    if (periodic && d->conductance[a] && d->conductance[a][0] != d->conductance[a][n])
-        return pgi_wrong(text,
-                         "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there",
-                         a, d->conductance[a][0], d->conductance[a][n]);
+    PGI_WRONG_IF(periodic && d->conductance[a] && d->conductance[a][0] != d->conductance[a][n],
+                 "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there", a,
+                 d->conductance[a][0], d->conductance[a][n]);
     return PG_OK;
 }
 
@@ -25101,15 +24982,15 @@ static int pgi_intervals(const pg_desc *d, int a)
 }
 static int pgi_coordinates(const pg_desc *d, int a) { return pgi_intervals(d, a) + 1; }
 
-static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
+static pg_status pgi_check_axis(pg_desc *d, int a)
 {
     const int centring = pgi_number(d->centring[a]);
-    if (centring != PG_NODE && centring != PG_CELL)
-        return pgi_wrong(text, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
-    PGI_TRY(pgi_check_ends(d, a, text));
+    PGI_WRONG_IF(centring != PG_NODE && centring != PG_CELL, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a,
+                 centring);
+    PGI_TRY(pgi_check_ends(d, a));
     const int periodic = d->face[2 * a].kind == PG_PERIODIC, m = pgi_intervals(d, a);
-    PGI_TRY(pgi_check_spacing(d, a, m, text));
-    PGI_TRY(pgi_check_metric(d, a, periodic, text));
+    PGI_TRY(pgi_check_spacing(d, a, m));
+    PGI_TRY(pgi_check_metric(d, a, periodic));
     if (d->h[a] == 0 && !d->coord[a]) d->h[a] = m > 0 ? 1.0 / m : 1;
     return PG_OK;
 }
@@ -25118,7 +24999,7 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
 static double pgi_largest(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ? 1e36 : 1e150; }
 
 // What the switches of compilation have left out.
-static pg_status pgi_check_left_out(unsigned flags, char text[512])
+static pg_status pgi_check_left_out(unsigned flags)
 {
     const char *name = NULL, *without = NULL;
     if (!PGI_F32 && flags & (PG_F32 | PG_MIXED)) name = flags & PG_F32 ? "PG_F32" : "PG_MIXED", without = "PG_NO_F32";
@@ -25126,7 +25007,7 @@ static pg_status pgi_check_left_out(unsigned flags, char text[512])
         name = flags & PG_DIRECT ? "PG_DIRECT" : "PG_PRECOND_DIRECT", without = "PG_NO_DIRECT";
     if (!PGI_KRYLOV && flags & pgi_krylov_methods) name = pgi_method_name(flags), without = "PG_NO_KRYLOV";
     if (!name) return PG_OK;
-    return pgi_unsupported(text, "poisson_gpu.cu was compiled with %s, which leaves out %s: compile it without that;",
+    return pgi_unsupported("poisson_gpu.cu was compiled with %s, which leaves out %s: compile it without that;",
                            without, name);
 }
 
@@ -25147,31 +25028,28 @@ static int pgi_is_closed(const pg_desc *d)
 static int pgi_means_cg(unsigned flags) { return !(flags & pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST)); }
 
 // Arrays for the faces of all axes of the problem, or of none.
-static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const void *const array[3], char text[512])
+static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const void *const array[3])
 {
     int given = 0;
     for (int a = 0; a < d->dim; a++) given += array[a] ? 1 : 0;
     for (int a = 0; a < d->dim && given; a++)
-        if (!array[a])
-            return pgi_wrong(text, "%s[%d] is NULL, but others are not; give one for each of %d axes", name, a, d->dim);
+        PGI_WRONG_IF(!array[a], "%s[%d] is NULL, but others are not; give one for each of %d axes", name, a, d->dim);
     return PG_OK;
 }
 
-static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
+static pg_status pgi_check_masked_method(pg_desc *d)
 {
     const int masked = pgi_is_masked(d);
-    if (d->flags & PG_COARSEN_CELLS && (!d->mask || pgi_has_fields(d)))
-        return pgi_unsupported(text, "PG_COARSEN_CELLS goes with a mask and constant beta and alpha, but %s;",
-                               d->mask ? "one of beta_face, beta_cell, openness and alpha_cell is given"
-                                       : "mask is NULL");
-    if (d->flags & PG_COARSEN_CELLS && d->robust > 0)
-        return pgi_unsupported(text, "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;",
-                               d->robust);
+    PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && (!d->mask || pgi_has_fields(d)),
+                       "PG_COARSEN_CELLS goes with a mask and constant beta and alpha, but %s;",
+                       d->mask ? "one of beta_face, beta_cell, openness and alpha_cell is given" : "mask is NULL");
+    PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && d->robust > 0,
+                       "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;", d->robust);
     if (!masked) return PG_OK;
-    if (d->flags & PG_DIRECT) return pgi_unsupported(text, "PG_DIRECT does not go with a mask or coefficient fields;");
-    if (d->flags & PG_PIPEBICGSTAB && d->flags & PG_PRECOND_CYCLE)
-        return pgi_unsupported(text, "PG_PIPEBICGSTAB does not go with PG_PRECOND_CYCLE and a mask or coefficient "
-                                     "fields, whose coarse levels are f32: its recurrences lose what they round;");
+    PGI_UNSUPPORTED_IF(d->flags & PG_DIRECT, "PG_DIRECT does not go with a mask or coefficient fields;");
+    PGI_UNSUPPORTED_IF(d->flags & PG_PIPEBICGSTAB && d->flags & PG_PRECOND_CYCLE,
+                       "PG_PIPEBICGSTAB does not go with PG_PRECOND_CYCLE and a mask or coefficient fields, whose "
+                       "coarse levels are f32: its recurrences lose what they round;");
     if (pgi_means_cg(d->flags) && !(d->flags & pgi_preconditioners))
         d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) |
                    (PGI_KRYLOV ? (unsigned)(PG_CG | PG_PRECOND_CYCLE) : (unsigned)PG_VCYCLE);
@@ -25179,56 +25057,50 @@ static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
     return PG_OK;
 }
 
-static pg_status pgi_check_list(const char *list, const char *number, const void *entries, int count, char text[512])
+static pg_status pgi_check_list(const char *list, const char *number, const void *entries, int count)
 {
-    if (count < 0) return pgi_wrong(text, "%s is %d; it must not be negative", number, count);
+    PGI_WRONG_IF(count < 0, "%s is %d; it must not be negative", number, count);
     if (count == 0 || entries) return PG_OK;
-    return pgi_wrong(text, "%s is NULL, but %s is %d; give the list, or 0 entries", list, number, count);
+    return pgi_wrong("%s is NULL, but %s is %d; give the list, or 0 entries", list, number, count);
 }
 
 // All that can be said of them without reading them.
-static pg_status pgi_check_masked(pg_desc *d, char text[512])
+static pg_status pgi_check_masked(pg_desc *d)
 {
-    if (d->robust != PG_NONE && (d->robust < 0 || d->robust > (PGI_ROBUST_LIST | PGI_ROBUST_VISITS)))
-        return pgi_wrong(text, "robust is %d; it must be 0, 1, 2, 3 or PG_NONE", d->robust);
-    PGI_TRY(pgi_check_list("air_value", "air_values", d->air_value, d->air_values, text));
-    PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->solid_flux, d->solid_fluxes, text));
-    PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->beta_face, text));
-    PGI_TRY(pgi_check_face_arrays(d, "openness", d->openness, text));
+    PGI_WRONG_IF(d->robust != PG_NONE && (d->robust < 0 || d->robust > (PGI_ROBUST_LIST | PGI_ROBUST_VISITS)),
+                 "robust is %d; it must be 0, 1, 2, 3 or PG_NONE", d->robust);
+    PGI_TRY(pgi_check_list("air_value", "air_values", d->air_value, d->air_values));
+    PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->solid_flux, d->solid_fluxes));
+    PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->beta_face));
+    PGI_TRY(pgi_check_face_arrays(d, "openness", d->openness));
     for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
     if (!pgi_is_masked(d)) return PG_OK;
-    if (!PGI_WITH_CELLS)
-        return pgi_unsupported(text, "poisson_gpu.cu was compiled with PG_NO_CELLS, which leaves out masks and "
-                                     "coefficient fields: compile it without that");
-    if (d->beta_face[0] && d->beta_cell)
-        return pgi_wrong(text, "beta_face and beta_cell are both given; give one of them");
-    if ((d->air_values || d->solid_fluxes) && !d->mask)
-        return pgi_wrong(text, "air_value or solid_flux has %d entries, but mask is NULL; give a mask",
-                         d->air_values + d->solid_fluxes);
+    PGI_UNSUPPORTED_IF(!PGI_WITH_CELLS, "poisson_gpu.cu was compiled with PG_NO_CELLS, which leaves out masks and "
+                                        "coefficient fields: compile it without that");
+    PGI_WRONG_IF(d->beta_face[0] && d->beta_cell, "beta_face and beta_cell are both given; give one of them");
+    PGI_WRONG_IF((d->air_values || d->solid_fluxes) && !d->mask,
+                 "air_value or solid_flux has %d entries, but mask is NULL; give a mask",
+                 d->air_values + d->solid_fluxes);
     for (int a = 0; a < d->dim; a++) {
-        if (pgi_number(d->centring[a]) != PG_CELL)
-            return pgi_unsupported(
-                text, "centring[%d] is PG_NODE, but a mask and coefficient fields need cells; use PG_CELL", a);
-        if (d->weight[a] || d->conductance[a])
-            return pgi_unsupported(text, "%s[%d] does not go with a mask or coefficient fields; give beta_face instead",
-                                   d->weight[a] ? "weight" : "conductance", a);
-        if (d->velocity[a] != 0)
-            return pgi_unsupported(
-                text, "velocity[%d] is %g, which does not go with a mask or coefficient fields; leave it 0", a,
-                d->velocity[a]);
+        PGI_UNSUPPORTED_IF(pgi_number(d->centring[a]) != PG_CELL,
+                           "centring[%d] is PG_NODE, but a mask and coefficient fields need cells; use PG_CELL", a);
+        PGI_UNSUPPORTED_IF(d->weight[a] || d->conductance[a],
+                           "%s[%d] does not go with a mask or coefficient fields; give beta_face instead",
+                           d->weight[a] ? "weight" : "conductance", a);
+        PGI_UNSUPPORTED_IF(d->velocity[a] != 0,
+                           "velocity[%d] is %g, which does not go with a mask or coefficient fields; leave it 0", a,
+                           d->velocity[a]);
     }
-    if ((double)d->n[0] * d->n[1] * d->n[2] > 2e9)
-        return pgi_unsupported(
-            text, "%d x %d x %d cells are too many for a mask or coefficient fields; at most 2e9 are possible", d->n[0],
-            d->n[1], d->n[2]);
+    PGI_UNSUPPORTED_IF((double)d->n[0] * d->n[1] * d->n[2] > 2e9,
+                       "%d x %d x %d cells are too many for a mask or coefficient fields; at most 2e9 are possible",
+                       d->n[0], d->n[1], d->n[2]);
     int64_t packed = d->n[0], least = packed;
     for (int a = 0; a < 2; a++) {
         const int64_t count = d->hi[a + 1] - d->lo[a + 1], most = INT64_MAX / 64 / count;
         if (d->stride_mask[a] == 0 || count == 1) d->stride_mask[a] = packed;
-        if (d->stride_mask[a] < least || d->stride_mask[a] > most)
-            return pgi_wrong(text,
-                             "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address",
-                             a, (long long)d->stride_mask[a], (long long)least);
+        PGI_WRONG_IF(d->stride_mask[a] < least || d->stride_mask[a] > most,
+                     "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address", a,
+                     (long long)d->stride_mask[a], (long long)least);
         packed = d->stride_mask[a] * count;
         least *= count;
     }
@@ -25236,52 +25108,46 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
 }
 
 // The velocity of every axis, and that the method takes one.
-static pg_status pgi_check_velocity(pg_desc *d, char text[512])
+static pg_status pgi_check_velocity(pg_desc *d)
 {
     for (int a = 0; a < d->dim; a++) {
-        if (!pgi_finite(d->velocity[a]) || fabs(d->velocity[a]) > pgi_largest(d->flags))
-            return pgi_wrong(text, "velocity[%d] is %g; it must be finite and at most %g", a, d->velocity[a],
-                             pgi_largest(d->flags));
+        PGI_WRONG_IF(!pgi_finite(d->velocity[a]) || fabs(d->velocity[a]) > pgi_largest(d->flags),
+                     "velocity[%d] is %g; it must be finite and at most %g", a, d->velocity[a], pgi_largest(d->flags));
     }
     if (!pgi_convects(d)) {
-        if (d->flags & PG_UPWIND) return pgi_wrong(text, "PG_UPWIND needs a velocity, and velocity is 0;");
+        PGI_WRONG_IF(d->flags & PG_UPWIND, "PG_UPWIND needs a velocity, and velocity is 0;");
         return PG_OK;
     }
     const unsigned takes = PG_JACOBI | PG_RBGS | PG_SOR | PG_BICGSTAB | PG_PIPEBICGSTAB;
-    if (!(d->flags & takes))
-        return pgi_unsupported(text, "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric;",
-                               pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
-    if (d->flags & PG_PRECOND_CYCLE)
-        return pgi_unsupported(text, "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g);", d->velocity[1],
-                               d->velocity[2]);
-    if (d->flags & PG_MIXED)
-        return pgi_unsupported(text,
-                               "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 "
-                               "from its preconditioner;",
-                               d->velocity[0], d->velocity[1], d->velocity[2]);
+    PGI_UNSUPPORTED_IF(!(d->flags & takes), "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric;",
+                       pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
+    PGI_UNSUPPORTED_IF(d->flags & PG_PRECOND_CYCLE, "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g);",
+                       d->velocity[1], d->velocity[2]);
+    PGI_UNSUPPORTED_IF(d->flags & PG_MIXED,
+                       "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 from its "
+                       "preconditioner;",
+                       d->velocity[0], d->velocity[1], d->velocity[2]);
     return PG_OK;
 }
 
-static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
+static pg_status pgi_check_alpha(const pg_desc *d, double alpha)
 {
     const double largest = pgi_largest(d->flags), size = fabs(alpha);
-    if (alpha == 0 && pgi_convects(d) && pgi_is_closed(d))
-        return pgi_unsupported(text,
-                               "alpha is 0 and no open face is Dirichlet or Robin: with a velocity (%g, %g, %g) the "
-                               "problem is singular; give alpha > 0 or such a face",
-                               d->velocity[0], d->velocity[1], d->velocity[2]);
-    if (alpha == 0 && d->flags & PG_PRECOND_DIRECT && d->alpha_cell && pgi_is_closed(d))
-        return pgi_unsupported(text, "alpha is 0 and no face is Dirichlet or Robin: PG_PRECOND_DIRECT would leave out "
-                                     "the constant, which alpha_cell holds: give alpha > 0;");
-    if (alpha < 0 && !(d->flags & (PG_DIRECT | (PGI_DIRECT ? PG_FASTEST : 0))))
-        return pgi_wrong(text, "alpha is %g with %s, which needs alpha >= 0;", alpha, pgi_method_name(d->flags));
+    PGI_UNSUPPORTED_IF(alpha == 0 && pgi_convects(d) && pgi_is_closed(d),
+                       "alpha is 0 and no open face is Dirichlet or Robin: with a velocity (%g, %g, %g) the problem is "
+                       "singular; give alpha > 0 or such a face",
+                       d->velocity[0], d->velocity[1], d->velocity[2]);
+    PGI_UNSUPPORTED_IF(alpha == 0 && d->flags & PG_PRECOND_DIRECT && d->alpha_cell && pgi_is_closed(d),
+                       "alpha is 0 and no face is Dirichlet or Robin: PG_PRECOND_DIRECT would leave out the constant, "
+                       "which alpha_cell holds: give alpha > 0;");
+    PGI_WRONG_IF(alpha < 0 && !(d->flags & (PG_DIRECT | (PGI_DIRECT ? PG_FASTEST : 0))),
+                 "alpha is %g with %s, which needs alpha >= 0;", alpha, pgi_method_name(d->flags));
     if (pgi_finite(alpha) && (alpha == 0 || (size >= 1 / largest && size <= largest))) return PG_OK;
-    return pgi_wrong(text, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha, 1 / largest,
-                     largest);
+    return pgi_wrong("alpha is %g; its size must be 0, or %g to %g in this precision", alpha, 1 / largest, largest);
 }
 
 // PG_DIRECT takes one axis that cannot be transformed; alpha < 0 means PG_DIRECT.
-static pg_status pgi_check_axes_of_direct(const pg_desc *d, char text[512])
+static pg_status pgi_check_axes_of_direct(const pg_desc *d)
 {
 #if PGI_DIRECT
     if (!(d->flags & PG_DIRECT || (d->flags & PG_FASTEST && d->alpha < 0))) return PG_OK;
@@ -25289,7 +25155,7 @@ static pg_status pgi_check_axes_of_direct(const pg_desc *d, char text[512])
     int other;
     pgi_turn(d, &work);
     pgi_hierarchy *const h = pgi_hierarchy_create(&work, 0);
-    if (!h) return pgi_no_memory(text, "not enough host memory for the tables of the axes");
+    if (!h) return pgi_no_memory("not enough host memory for the tables of the axes");
     pgi_line *const *const line = h->line[0];
     const int axis = pgi_line_axis(&work, line, &other);
     const int turns = axis >= 0 && line[axis]->periodic && !pgi_can_transform(line[axis]);
@@ -25299,47 +25165,37 @@ static pg_status pgi_check_axes_of_direct(const pg_desc *d, char text[512])
     char shift[60] = "";
     if (d->alpha < 0) snprintf(shift, sizeof shift, "alpha is %g, which is for PG_DIRECT, and ", d->alpha);
     if (other >= 0)
-        return pgi_refuse(text, status,
-                          "%sPG_DIRECT transforms all axes but one, while %s and %s both have coord, a metric or a "
-                          "Robin face;",
-                          shift, name(axis), name(other));
+        return pgi_refuse(
+            status,
+            "%sPG_DIRECT transforms all axes but one, while %s and %s both have coord, a metric or a Robin face;",
+            shift, name(axis), name(other));
     if (turns && d->alpha < 0)
-        return pgi_refuse(text, status, "%sthe periodic axis %s has coord or a metric;", shift, name(axis));
+        return pgi_refuse(status, "%sthe periodic axis %s has coord or a metric;", shift, name(axis));
 #endif
-    (void)d, (void)text;
+    (void)d;
     return PG_OK;
 }
 
 // The method, its options, and alpha: all that flags have to do with.
-static pg_status pgi_check_choices(pg_desc *d, char text[512])
+static pg_status pgi_check_choices(pg_desc *d)
 {
-    PGI_TRY(pgi_check_flags(d, text));
-    PGI_TRY(pgi_check_left_out(d->flags, text));
-    PGI_TRY(pgi_check_masked_method(d, text));
-    PGI_TRY(pgi_check_velocity(d, text));
-    PGI_TRY(pgi_check_use(d, text));
-    PGI_TRY(pgi_check_mixed(d, text));
-    PGI_TRY(pgi_check_options(d, text));
-    PGI_TRY(pgi_check_axes_of_direct(d, text));
-    return pgi_check_alpha(d, d->alpha, text);
+    PGI_TRY(pgi_check_flags(d));
+    PGI_TRY(pgi_check_left_out(d->flags));
+    PGI_TRY(pgi_check_masked_method(d));
+    PGI_TRY(pgi_check_velocity(d));
+    PGI_TRY(pgi_check_use(d));
+    PGI_TRY(pgi_check_mixed(d));
+    PGI_TRY(pgi_check_options(d));
+    PGI_TRY(pgi_check_axes_of_direct(d));
+    return pgi_check_alpha(d, d->alpha);
 }
 static int pgi_is_accepted(pg_desc d, unsigned flags)
 {
-    char unused[512];
     d.flags = flags;
-    return pgi_check_choices(&d, unused) == PG_OK;
+    return pgi_check_choices(&d) == PG_OK;
 }
 
-static int pgi_wants_remedies(const char *text) { return *text && text[strlen(text) - 1] == ';'; }
-// Appends to a text what there is room for.
-static void pgi_add_text(char *text, size_t room, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const size_t used = strlen(text);
-    vsnprintf(text + used, room - used, format, arguments);
-    va_end(arguments);
-}
+static int pgi_wants_remedies() { return *pgi_thread_error && pgi_thread_error[strlen(pgi_thread_error) - 1] == ';'; }
 // " verb a, b or c"
 static void pgi_add_list(char text[512], const char *verb, const char *const *name, int count)
 {
@@ -25350,27 +25206,26 @@ static void pgi_add_list(char text[512], const char *verb, const char *const *na
 // Where no method takes alpha < 0.
 static void pgi_add_shift(const pg_desc *given, char text[512])
 {
-    char reason[512] = "";
     pg_desc direct = *given;
     direct.flags = (given->flags & pgi_precisions) | PG_DIRECT;
     for (const pgi_option &o : pgi_options)
         if (!o.flag) pgi_drop_option(&direct, o);
-    if (pgi_check_choices(&direct, reason) != PG_OK && pgi_wants_remedies(reason) && !strstr(text, reason))
-        pgi_add_text(text, 512, " %s", reason);
+    if (pgi_check_choices(&direct) != PG_OK && pgi_wants_remedies() && !strstr(text, pgi_thread_error))
+        pgi_add_text(text, 512, " %s", pgi_thread_error);
     pgi_add_text(text, 512,
                  " so no method here takes alpha < 0: if -alpha is below the least eigenvalue of A without it, set "
                  "alpha to 0 and repeat solves of f - alpha u, with the last u");
 }
 
 // Ends a refusal with what would be accepted, one change at a time: the same checks have tried it.
-static void pgi_add_remedies(const pg_desc *given, char text[512])
+static void pgi_add_remedies(const pg_desc *given)
 {
     enum { MOST = 4 };
-    static const unsigned methods[] = {PG_DIRECT,   PG_FMG,          PG_VCYCLE, PG_WCYCLE, PG_CG,    PG_PIPECG,
-                                       PG_BICGSTAB, PG_PIPEBICGSTAB, PG_SOR,    PG_RBGS,   PG_JACOBI};
     const char *out[sizeof pgi_options / sizeof *pgi_options], *use[MOST];
     int outs = 0, uses = 0;
     const unsigned flags = given->flags;
+    char text[512];
+    memcpy(text, pgi_thread_error, sizeof text);
     for (const pgi_option &o : pgi_options) {
         pg_desc without = *given;
         pgi_drop_option(&without, o);
@@ -25385,15 +25240,15 @@ static void pgi_add_remedies(const pg_desc *given, char text[512])
             pgi_is_accepted(*given, (flags & ~(precond ? pgi_preconditioners : pgi_smoothers)) | o.flag))
             use[uses++] = o.name;
     }
-    for (const unsigned method : methods)
-        if (uses < MOST && pgi_is_accepted(*given, (flags & ~pgi_methods) | method))
-            use[uses++] = pgi_method_name(method);
+    for (const pgi_named &m : pgi_named_methods)
+        if (uses < MOST && pgi_is_accepted(*given, (flags & ~pgi_methods) | m.flag)) use[uses++] = m.name;
     pgi_add_list(text, " leave out", out, outs);
     pgi_add_list(text, outs && uses ? ", or use" : " use", use, uses);
-    if (outs || uses) return;
     pg_desc plain = *given;
     for (const pgi_option &o : pgi_options) pgi_drop_option(&plain, o);
-    if (pgi_is_accepted(plain, flags & pgi_precisions))
+    if (outs || uses)
+        ;
+    else if (pgi_is_accepted(plain, flags & pgi_precisions))
         pgi_add_text(text, 512, " leave out the method and all of its options");
     else if (pgi_is_accepted(plain, 0))
         pgi_add_text(text, 512, " leave out all flags and options");
@@ -25401,6 +25256,7 @@ static void pgi_add_remedies(const pg_desc *given, char text[512])
         pgi_add_shift(given, text);
     else
         text[strlen(text) - 1] = 0;
+    memcpy(pgi_thread_error, text, sizeof text);
 }
 
 #if PGI_GPU
@@ -25410,7 +25266,7 @@ static int pgi_generation(int architecture) { return architecture >= 90 ? 90 : a
 
 // Is there a device that runs this code? Its number. warning: where there is, whether code made for it would be faster;
 // where there is none, why the CPU was taken, if the caller leaves the choice.
-static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
+static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning)
 {
     int count = 0, major = 0, minor = 0, previous = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
@@ -25418,13 +25274,12 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
         const char *reason = e != cudaSuccess ? cudaGetErrorString(e) : "none is there";
         cudaGetLastError();
         snprintf(warning, 160, "solved on the CPU, for no CUDA device can be used (%s)", reason);
-        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO", reason);
+        return pgi_refuse(PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO", reason);
     }
     cudaGetDevice(&previous);
     *device = d->device > 0 ? d->device - 1 : previous;
-    if (*device >= count)
-        return pgi_wrong(text, "device is PG_DEVICE(%d), but there are only PG_DEVICE(0) to PG_DEVICE(%d)", *device,
-                         count - 1);
+    PGI_WRONG_IF(*device >= count, "device is PG_DEVICE(%d), but there are only PG_DEVICE(0) to PG_DEVICE(%d)", *device,
+                 count - 1);
     cudaFuncAttributes attributes;
     e = cudaSetDevice(*device);
     if (e == cudaSuccess) e = cudaFuncGetAttributes(&attributes, pgi_control_kernel);
@@ -25435,7 +25290,7 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
         cudaGetLastError();
         snprintf(warning, 160, "solved on the CPU, for CUDA device %d cannot run this code (%s): use -arch=native",
                  *device, cudaGetErrorString(e));
-        return pgi_refuse(text, PG_ERROR_NO_DEVICE,
+        return pgi_refuse(PG_ERROR_NO_DEVICE,
                           "CUDA device %d cannot run this code (%s); compile poisson_gpu.cu with -arch=native", *device,
                           cudaGetErrorString(e));
     }
@@ -25451,42 +25306,38 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
 }
 #endif
 
-static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char text[512])
+static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning)
 {
     warning[0] = 0;
     *device = 0;
     const int memory = pgi_number(d->memory), backend = pgi_number(d->backend);
-    if (memory != PG_MEM_HOST && memory != PG_MEM_DEVICE)
-        return pgi_wrong(text, "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", memory);
-    if (backend < 0 || backend > PG_CPU)
-        return pgi_wrong(text, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
-    if (d->device < 0)
-        return pgi_wrong(text, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device",
-                         d->device);
+    PGI_WRONG_IF(memory != PG_MEM_HOST && memory != PG_MEM_DEVICE,
+                 "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", memory);
+    PGI_WRONG_IF(backend < 0 || backend > PG_CPU, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
+    PGI_WRONG_IF(d->device < 0, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device",
+                 d->device);
     if (d->backend != PG_CPU) {
 #if PGI_GPU
-        const pg_status status = pgi_find_device(d, device, warning, text);
+        const pg_status status = pgi_find_device(d, device, warning);
 #else
-        const pg_status status =
-            pgi_refuse(text, PG_ERROR_NO_DEVICE,
-                       "poisson_gpu.cu was compiled %s; use PG_CPU or PG_AUTO, or compile it with nvcc%s",
-                       pgi_no_cuda ? "with PG_NO_CUDA" : "without CUDA", pgi_no_cuda ? " and without PG_NO_CUDA" : "");
+        const pg_status status = pgi_refuse(
+            PG_ERROR_NO_DEVICE, "poisson_gpu.cu was compiled %s; use PG_CPU or PG_AUTO, or compile it with nvcc%s",
+            pgi_no_cuda ? "with PG_NO_CUDA" : "without CUDA", pgi_no_cuda ? " and without PG_NO_CUDA" : "");
 #endif
         if (status != PG_OK && (d->backend == PG_CUDA || status != PG_ERROR_NO_DEVICE)) return status;
         d->backend = status == PG_OK ? PG_CUDA : PG_CPU;
         if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
-        text[0] = 0;
+        pgi_thread_error[0] = 0;
     }
-    if (d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU)
-        return pgi_unsupported(text, "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST", warning);
-    if (d->backend == PG_CPU && d->memory == PG_MEM_DEVICE)
-        return pgi_unsupported(text,
-                               "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
+    PGI_UNSUPPORTED_IF(d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU,
+                       "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST", warning);
+    PGI_UNSUPPORTED_IF(d->backend == PG_CPU && d->memory == PG_MEM_DEVICE,
+                       "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
     return PG_OK;
 }
 
 // Is data in memory of the kind that the descriptor declares?
-static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *data, char text[512])
+static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *data)
 {
 #if PGI_GPU
     cudaPointerAttributes attributes;
@@ -25495,132 +25346,124 @@ static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *
         return PG_OK;
     }
     const int on_device = attributes.type == cudaMemoryTypeDevice, managed = attributes.type == cudaMemoryTypeManaged;
-    if (d->memory == PG_MEM_HOST && on_device)
-        return pgi_wrong(text, "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
-    if (d->memory == PG_MEM_DEVICE && !on_device && !managed)
-        return pgi_wrong(text, "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
-    if (on_device && attributes.device != d->device - 1)
-        return pgi_wrong(text, "%s is on CUDA device %d, but the solver on device %d", name, attributes.device,
-                         d->device - 1);
+    PGI_WRONG_IF(d->memory == PG_MEM_HOST && on_device,
+                 "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
+    PGI_WRONG_IF(d->memory == PG_MEM_DEVICE && !on_device && !managed,
+                 "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
+    PGI_WRONG_IF(on_device && attributes.device != d->device - 1,
+                 "%s is on CUDA device %d, but the solver on device %d", name, attributes.device, d->device - 1);
 #else
-    (void)d, (void)name, (void)data, (void)text;
+    (void)d, (void)name, (void)data;
 #endif
     return PG_OK;
 }
 
 // An array of numbers: aligned to its elements, and of the declared kind.
-static pg_status pgi_check_numbers(const pg_desc *d, const char *name, const void *array, char text[512])
+static pg_status pgi_check_numbers(const pg_desc *d, const char *name, const void *array)
 {
     const size_t element = pgi_element(d->flags);
-    if ((uintptr_t)array % element)
-        return pgi_wrong(text, "%s (%p) is not aligned to its %zu-byte elements", name, array, element);
-    return pgi_check_kind(d, name, array, text);
+    PGI_WRONG_IF((uintptr_t)array % element, "%s (%p) is not aligned to its %zu-byte elements", name, array, element);
+    return pgi_check_kind(d, name, array);
 }
 
-static pg_status pgi_check_face_array(const pg_desc *d, int q, const void *array, char text[512])
+static pg_status pgi_check_face_array(const pg_desc *d, int q, const void *array)
 {
     char name[32];
     snprintf(name, sizeof name, "the array of face %s", pgi_face_name[q]);
-    return array ? pgi_check_numbers(d, name, array, text) : PG_OK;
+    return array ? pgi_check_numbers(d, name, array) : PG_OK;
 }
 
 // Where the mask and the coefficients lie.
-static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
+static pg_status pgi_check_media_arrays(const pg_desc *d)
 {
 #if PGI_WITH_CELLS
     pg_desc own = *d;
-    if (d->mask) PGI_TRY(pgi_check_kind(d, "mask", d->mask, text));
+    if (d->mask) PGI_TRY(pgi_check_kind(d, "mask", d->mask));
     for (int q = 0; q < 8; q++) {
         char name[16];
         const void *const array = *pgi_media_field(&own, q);
         if (!array) continue;
         pgi_media_name(q, q % 3, name);
-        PGI_TRY(pgi_check_numbers(d, name, array, text));
+        PGI_TRY(pgi_check_numbers(d, name, array));
     }
 #endif
-    (void)d, (void)text;
+    (void)d;
     return PG_OK;
 }
 
 // A struct of the caller's: of the size that it has here, if it says.
-static pg_status pgi_check_own_size(const char *name, size_t given, size_t own, char text[512])
+static pg_status pgi_check_own_size(const char *name, size_t given, size_t own)
 {
     if (given == 0 || given == own) return PG_OK;
-    return pgi_wrong(text, "%s is %zu; it must be 0 or %zu: compile program and library with the same header", name,
-                     given, own);
+    return pgi_wrong("%s is %zu; it must be 0 or %zu: compile program and library with the same header", name, given,
+                     own);
 }
-static pg_status pgi_check_desc(const pg_desc *d, char text[512])
+static pg_status pgi_check_desc(const pg_desc *d)
 {
-    if (!d) return pgi_wrong(text, "desc is NULL; pass the address of a pg_desc");
-    return pgi_check_own_size("desc.struct_size", d->struct_size, sizeof *d, text);
+    PGI_WRONG_IF(!d, "desc is NULL; pass the address of a pg_desc");
+    return pgi_check_own_size("desc.struct_size", d->struct_size, sizeof *d);
 }
-static pg_status pgi_check_allocator(const pg_allocator *a, char text[512])
+static pg_status pgi_check_allocator(const pg_allocator *a)
 {
     if (!a->alloc == !a->free) return PG_OK;
-    return pgi_wrong(text, "allocator has only one of alloc and free; give both or none");
+    return pgi_wrong("allocator has only one of alloc and free; give both or none");
 }
 
 // The part of a rank: slabs along the last axis, as even as can be unless the caller has chosen.
-static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
+static pg_status pgi_check_part(pg_desc *d, int rank, int ranks)
 {
     const int axis = d->dim - 1;
-    if (ranks > 1 && d->dim == 1)
-        return pgi_unsupported(text, "comm has %d ranks, but a 1D problem takes one; use a comm of one", ranks);
-    if (ranks > d->n[axis])
-        return pgi_wrong(text, "n[%d] is %d, fewer than the %d ranks along %s; use fewer", axis, d->n[axis], ranks,
-                         pgi_axis_name[axis]);
+    PGI_UNSUPPORTED_IF(ranks > 1 && d->dim == 1, "comm has %d ranks, but a 1D problem takes one; use a comm of one",
+                       ranks);
+    PGI_WRONG_IF(ranks > d->n[axis], "n[%d] is %d, fewer than the %d ranks along %s; use fewer", axis, d->n[axis],
+                 ranks, pgi_axis_name[axis]);
     for (int a = 0; a < 3; a++) {
         const int along = a == axis ? ranks : 1, n = d->n[a];
         if (d->procs[a] == 0) d->procs[a] = along;
-        if (d->procs[a] != along)
-            return pgi_unsupported(text,
-                                   "procs[%d] is %d; in this version all %d ranks are along %s: leave it 0, or %d", a,
-                                   d->procs[a], ranks, pgi_axis_name[axis], along);
+        PGI_UNSUPPORTED_IF(d->procs[a] != along,
+                           "procs[%d] is %d; in this version all %d ranks are along %s: leave it 0, or %d", a,
+                           d->procs[a], ranks, pgi_axis_name[axis], along);
         if (d->hi[a] == 0 && d->lo[a] == 0) {
             d->lo[a] = a == axis ? (int)((int64_t)n * rank / ranks) : 0;
             d->hi[a] = a == axis ? (int)((int64_t)n * (rank + 1) / ranks) : n;
         }
-        if (d->lo[a] < 0 || d->lo[a] >= d->hi[a] || d->hi[a] > n)
-            return pgi_wrong(text,
-                             "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty", a,
-                             a, d->lo[a], d->hi[a], n);
-        if (along == 1 && d->hi[a] - d->lo[a] != n)
-            return pgi_unsupported(text,
-                                   "lo[%d] and hi[%d] are %d and %d; only parts along %s, of a comm of several ranks, "
-                                   "are possible in this version: leave them 0",
-                                   a, a, d->lo[a], d->hi[a], pgi_axis_name[axis]);
+        PGI_WRONG_IF(d->lo[a] < 0 || d->lo[a] >= d->hi[a] || d->hi[a] > n,
+                     "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty", a, a,
+                     d->lo[a], d->hi[a], n);
+        PGI_UNSUPPORTED_IF(along == 1 && d->hi[a] - d->lo[a] != n,
+                           "lo[%d] and hi[%d] are %d and %d; only parts along %s, of a comm of several ranks, are "
+                           "possible in this version: leave them 0",
+                           a, a, d->lo[a], d->hi[a], pgi_axis_name[axis]);
     }
     return PG_OK;
 }
 
 // What NCCL goes with.
-static pg_status pgi_check_nccl(const pg_desc *d, int device, char text[512])
+static pg_status pgi_check_nccl(const pg_desc *d, int device)
 {
     int rank, ranks, of_communicator = 0;
     if (d->comm.kind != PG_COMM_NCCL) return PG_OK;
-    if (d->backend != PG_CUDA)
-        return pgi_unsupported(text,
-                               "PG_COMM_NCCL goes with the CUDA back end; use PG_CUDA, or PG_COMM_MPI or PG_COMM_OWN");
-    PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator, text));
+    PGI_UNSUPPORTED_IF(d->backend != PG_CUDA,
+                       "PG_COMM_NCCL goes with the CUDA back end; use PG_CUDA, or PG_COMM_MPI or PG_COMM_OWN");
+    PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator));
     if (of_communicator == device) return PG_OK;
-    return pgi_wrong(text, "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
+    return pgi_wrong("device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
                      of_communicator, of_communicator);
 }
 
 // Copies the caller's descriptor, resolves every default and checks every field. rank, ranks: this one's number, and
 // how many there are.
-static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc *d, int *device, char *warning,
-                             char text[512])
+static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc *d, int *device, char *warning)
 {
-    PGI_TRY(pgi_check_desc(caller, text));
+    PGI_TRY(pgi_check_desc(caller));
     *d = *caller;
     d->struct_size = sizeof *d;
-    PGI_TRY(pgi_check_size(d, text));
-    PGI_TRY(pgi_check_part(d, rank, ranks, text));
-    PGI_TRY(pgi_check_masked(d, text));
-    PGI_TRY(pgi_check_strides(d, "stride_u", d->stride_u, text));
-    PGI_TRY(pgi_check_strides(d, "stride_f", d->stride_f, text));
-    for (int a = 0; a < d->dim; a++) PGI_TRY(pgi_check_axis(d, a, text));
+    PGI_TRY(pgi_check_size(d));
+    PGI_TRY(pgi_check_part(d, rank, ranks));
+    PGI_TRY(pgi_check_masked(d));
+    PGI_TRY(pgi_check_strides(d, "stride_u", d->stride_u));
+    PGI_TRY(pgi_check_strides(d, "stride_f", d->stride_f));
+    for (int a = 0; a < d->dim; a++) PGI_TRY(pgi_check_axis(d, a));
     for (int a = d->dim; a < 3; a++) {
         d->centring[a] = PG_NODE;
         d->h[a] = 1;
@@ -25630,44 +25473,41 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
             d->face[2 * a + e].kind = PG_PERIODIC;
         }
     }
-    if (!pgi_finite(d->beta) || d->beta < 0)
-        return pgi_wrong(text, "beta is %g; it must be positive and finite", d->beta);
+    PGI_WRONG_IF(!pgi_finite(d->beta) || d->beta < 0, "beta is %g; it must be positive and finite", d->beta);
     if (d->beta == 0) d->beta = 1;
-    if (!pgi_finite(d->time_limit) || (d->time_limit < 0 && d->time_limit != PG_NONE))
-        return pgi_wrong(text, "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
-                         d->time_limit);
+    PGI_WRONG_IF(!pgi_finite(d->time_limit) || (d->time_limit < 0 && d->time_limit != PG_NONE),
+                 "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE", d->time_limit);
     const pg_desc given = *d;
-    const pg_status status = pgi_check_choices(d, text);
-    if (status != PG_OK && pgi_wants_remedies(text)) pgi_add_remedies(&given, text);
+    const pg_status status = pgi_check_choices(d);
+    if (status != PG_OK && pgi_wants_remedies()) pgi_add_remedies(&given);
     if (status != PG_OK) return status;
-    PGI_TRY(pgi_check_allocator(&d->allocator, text));
-    PGI_TRY(pgi_check_backend(d, device, warning, text));
-    PGI_TRY(pgi_check_nccl(d, *device, text));
+    PGI_TRY(pgi_check_allocator(&d->allocator));
+    PGI_TRY(pgi_check_backend(d, device, warning));
+    PGI_TRY(pgi_check_nccl(d, *device));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
-        PGI_TRY(pgi_check_face_array(d, q, d->face[q].array, text));
+        PGI_TRY(pgi_check_face_array(d, q, d->face[q].array));
     }
-    return pgi_check_media_arrays(d, text);
+    return pgi_check_media_arrays(d);
 }
 
-static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_stop *stop, char text[512])
+static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_stop *stop)
 {
     memset(stop, 0, sizeof *stop);
     if (caller) *stop = *caller;
-    PGI_TRY(pgi_check_own_size("stop.struct_size", stop->struct_size, sizeof *stop, text));
-    if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
-        return pgi_wrong(text, "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE",
-                         stop->rtol);
-    if (!pgi_finite(stop->atol) || stop->atol < 0)
-        return pgi_wrong(text, "stop.atol is %g; it must be 0, or positive and finite", stop->atol);
-    if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
-        return pgi_wrong(text, "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
-                         stop->max_iter, stop->check);
+    PGI_TRY(pgi_check_own_size("stop.struct_size", stop->struct_size, sizeof *stop));
+    PGI_WRONG_IF(!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE),
+                 "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE", stop->rtol);
+    PGI_WRONG_IF(!pgi_finite(stop->atol) || stop->atol < 0, "stop.atol is %g; it must be 0, or positive and finite",
+                 stop->atol);
+    PGI_WRONG_IF(stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0,
+                 "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter, stop->max_iter,
+                 stop->check);
     const int norm = pgi_number(stop->norm), guess = pgi_number(stop->guess);
-    if (norm < 0 || norm > PG_NORM_L1) return pgi_wrong(text, "stop.norm is %d; see pg_norm_kind", norm);
-    if (guess < 0 || guess > PG_GUESS_U) return pgi_wrong(text, "stop.guess is %d; see pg_guess", guess);
-    if (stop->relative_to_first != 0 && stop->relative_to_first != 1)
-        return pgi_wrong(text, "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
+    PGI_WRONG_IF(norm < 0 || norm > PG_NORM_L1, "stop.norm is %d; see pg_norm_kind", norm);
+    PGI_WRONG_IF(guess < 0 || guess > PG_GUESS_U, "stop.guess is %d; see pg_guess", guess);
+    PGI_WRONG_IF(stop->relative_to_first != 0 && stop->relative_to_first != 1,
+                 "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
     if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
@@ -25677,8 +25517,8 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                          : s->masked && s->multigrid    ? 1000
                          : s->multigrid || s->is_direct ? 100
                                                         : 10000;
-    if (stop->min_iter > stop->max_iter)
-        return pgi_wrong(text, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter, stop->max_iter);
+    PGI_WRONG_IF(stop->min_iter > stop->max_iter, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
+                 stop->max_iter);
     if (stop->check == 0) stop->check = s->multigrid || s->is_direct || s->krylov ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     if (stop->max_iter > limit) stop->max_iter = limit;
@@ -25740,39 +25580,21 @@ static int pgi_overlaps_block(const pg_desc *d, const void *x, const int64_t str
 }
 
 // One array of a call: there, aligned to its element, and of the declared kind.
-static pg_status pgi_check_array(const pg_solver *s, const char *name, const void *data, char text[512])
+static pg_status pgi_check_array(const pg_solver *s, const char *name, const void *data)
 {
-    if (!data) return pgi_wrong(text, "%s is NULL", name);
-    if (s->in_place && (uintptr_t)data % PGI_ALIGN_RANK)
-        return pgi_wrong(text, "%s (%p) is not aligned to %d bytes, as a rank's packed arrays on GPUs must be", name,
-                         data, (int)PGI_ALIGN_RANK);
-    return pgi_check_numbers(&s->desc, name, data, text);
+    PGI_WRONG_IF(!data, "%s is NULL", name);
+    PGI_WRONG_IF(s->in_place && (uintptr_t)data % PGI_ALIGN_RANK,
+                 "%s (%p) is not aligned to %d bytes, as a rank's packed arrays on GPUs must be", name, data,
+                 (int)PGI_ALIGN_RANK);
+    return pgi_check_numbers(&s->desc, name, data);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>record  The graphs of solves, and the device and stream of a call.
 // -------------------------------------------------------------------------------------------------------------------
 
-// The device of the handle is current while a call lasts.
-static int pgi_make_current(const pg_solver *s)
-{
-    int previous = 0;
-#if PGI_GPU
-    if (s->cuda && cudaGetDevice(&previous) == cudaSuccess && previous != s->device) cudaSetDevice(s->device);
-#else
-    (void)s;
-#endif
-    return previous;
-}
-
-static void pgi_restore_current(const pg_solver *s, int previous)
-{
-#if PGI_GPU
-    if (s->cuda && previous != s->device) cudaSetDevice(previous);
-#else
-    (void)s, (void)previous;
-#endif
-}
+// The device of a handle, as pgi_current has it.
+static int pgi_device_of(const pg_solver *s) { return s->cuda ? s->device : -1; }
 
 static int pgi_capturing(const pg_solver *s)
 {
@@ -25786,10 +25608,10 @@ static int pgi_capturing(const pg_solver *s)
 #endif
 }
 
-static pg_status pgi_check_not_captured(const pg_solver *s, const char *what, const char *instead, char text[512])
+static pg_status pgi_check_not_captured(const pg_solver *s, const char *what, const char *instead)
 {
     if (!pgi_capturing(s)) return PG_OK;
-    return pgi_unsupported(text, "%s while the stream is being captured; %s", what, instead);
+    return pgi_unsupported("%s while the stream is being captured; %s", what, instead);
 }
 
 // Operations go to the caller's stream.
@@ -25847,7 +25669,7 @@ static void pgi_record_graphs(pg_solver *s)
 // -------------------------------------------------------------------------------------------------------------------
 
 // The same for the coefficients of the finest level.
-static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], char text[512])
+static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3])
 {
     const int single = pgi_cycles_in_f32(d->flags);
     const double largest = pgi_largest(d->flags), smallest = 1 / largest;
@@ -25858,8 +25680,7 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
             const double c = d->beta * row[3];
             if (!(pgi_finite(c) && c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
                 const int axis = d->dim == 2 && a > 0 ? 3 - a : a;    // the caller's
-                return pgi_wrong(text,
-                                 "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g "
+                return pgi_wrong("h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g "
                                  "to %g in %s: rescale the lengths",
                                  axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
             }
@@ -26011,13 +25832,13 @@ static void pgi_describe_direct(pg_solver *) {}
 static void pgi_describe_near(pg_solver *, const pgi_hierarchy *) {}
 #endif
 
-static pg_status pgi_choose_method(pg_solver *s, char text[512])
+static pg_status pgi_choose_method(pg_solver *s)
 {
     pg_desc *d = &s->desc, work;
     if (!(d->flags & PG_FASTEST)) return PG_OK;
     pgi_turn(d, &work);
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
-    if (!h) return pgi_no_memory(text, "not enough host memory for the tables of the axes");
+    if (!h) return pgi_no_memory("not enough host memory for the tables of the axes");
     int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
     const double points = (double)d->n[0] * d->n[1] * d->n[2];
     const int spreads = pgi_can_spread_direct(&work, h->line[0]) || pgi_is_shared(points, d->backend == PG_CUDA);
@@ -26255,14 +26076,6 @@ static void pgi_stage_faces(pg_solver *s)
     }
 }
 
-// The other factor of an inner product, with the strides of u, where f has its copy: of ranks problem after problem,
-// else of all with the first one.
-static void pgi_stage_y(pg_solver *s, const void *y, int problem)
-{
-    if (s->comm) return pgi_stage_problem(s, y, s->desc.stride_u, s->stage_f, problem, 1);
-    if (problem == 0) pgi_stage(s, y, s->desc.stride_u, s->stage_f, 1);
-}
-
 // Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among all of a
 // problem's.
 static void pgi_copy_faces(pg_solver *s, char *out, const char *from, int axis, int first, int count)
@@ -26278,42 +26091,31 @@ static void pgi_copy_faces(pg_solver *s, char *out, const char *from, int axis, 
 // >>creation  A solver, from its descriptor.
 // -------------------------------------------------------------------------------------------------------------------
 
-static void *pgi_allocate(pg_solver *s)
+// The library's own allocator.
+static void *pgi_default_alloc(void *, size_t bytes, pg_memory memory, pg_stream)
 {
-    const pg_desc *d = &s->desc;
-    const pg_memory kind = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
-    if (d->workspace) return d->workspace;
-    s->owns_workspace = 1;
-    if (d->allocator.alloc) return d->allocator.alloc(d->allocator.user, s->bytes, kind, d->stream);
 #if PGI_GPU
-    if (s->cuda) {
-        void *p = NULL;
-        if (cudaMalloc(&p, s->bytes) != cudaSuccess) {
-            cudaGetLastError();
-            p = NULL;
-        }
-        return p;
-    }
+    void *p = NULL;
+    if (memory == PG_MEM_DEVICE && cudaMalloc(&p, bytes) != cudaSuccess) cudaGetLastError();
+    if (memory == PG_MEM_DEVICE) return p;
 #endif
-    return aligned_alloc(PGI_ALIGN, s->bytes);    // a multiple of PGI_ALIGN
+    (void)memory;
+    return aligned_alloc(PGI_ALIGN, bytes);    // a multiple of PGI_ALIGN
 }
-
-static void pgi_release(pg_solver *s)
+static void pgi_default_free(void *, void *block, size_t, pg_memory memory, pg_stream)
 {
-    const pg_desc *d = &s->desc;
-    if (!s->workspace || !s->owns_workspace) return;
-    if (d->allocator.free) {
-        d->allocator.free(d->allocator.user, s->workspace, s->bytes, s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST, d->stream);
-        return;
-    }
 #if PGI_GPU
-    if (s->cuda) {
-        cudaFree(s->workspace);
-        return;
-    }
+    if (memory == PG_MEM_DEVICE) return (void)cudaFree(block);
 #endif
-    free(s->workspace);
+    (void)memory;
+    free(block);
 }
+static pg_allocator pgi_allocator_of(const pg_solver *s)
+{
+    const pg_allocator own = {pgi_default_alloc, pgi_default_free, NULL};
+    return s->desc.allocator.alloc ? s->desc.allocator : own;
+}
+static pg_memory pgi_workspace_kind(const pg_solver *s) { return s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST; }
 
 static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
 {
@@ -26332,21 +26134,11 @@ static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
     *s->state = s->host;
 }
 
-// The lines of PG_PRECOND_DIRECT, and the parts of levels.
-static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text[512])
-{
-    if (s->has_direct && s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
-        return pgi_no_memory(text, "not enough host memory for the tables of PG_PRECOND_DIRECT");
-    return s->comm ? pgi_plan_parts(s, lines, text) : PG_OK;
-}
-
 // Plans PG_DIRECT, for A or for what preconditions it.
-static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char text[512])
+static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines)
 {
-    const int previous = pgi_make_current(s);
-    const pg_status status = pgi_plan_direct(s, (lines->near ? lines->near : lines)->line[0], text);
-    pgi_restore_current(s, previous);
-    if (status != PG_OK) return status;
+    const pgi_current device(pgi_device_of(s));
+    PGI_TRY(pgi_plan_direct(s, (lines->near ? lines->near : lines)->line[0]));
     if (s->krylov)
         pgi_describe_near(s, lines);
     else
@@ -26355,12 +26147,12 @@ static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char tex
 }
 
 // The descriptors of all ranks: that they are the same where they must be, and that the parts make a grid.
-static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512])
+static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status)
 {
     const int ranks = s->comm->ranks, axis = s->desc.dim - 1;
     pgi_agreement *const a = pgi_nothing_said(s->comm);
     s->bounds = (int *)calloc((size_t)(PGI_MAX_LEVELS + 1) * (size_t)(ranks + 1), sizeof *s->bounds);
-    if (!s->bounds) status = pgi_no_memory(text, "not enough host memory for the parts of %d ranks", ranks);
+    if (!s->bounds) status = pgi_no_memory("not enough host memory for the parts of %d ranks", ranks);
     if (status == PG_OK) {
         pgi_say_desc(a, &s->desc);
         pgi_say(a, s->accelerated, "whether flags ask for PG_FMG");
@@ -26372,70 +26164,68 @@ static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512
     int *limit[PGI_LIMITS], end = 0;
     pgi_limits_of(s, limit);
     for (int q = 0; q < PGI_LIMITS; q++) a->own.device[q] = *limit[q];
-    status = pgi_agree(s->comm, status, text);
+    status = pgi_agree(s->comm, status);
     for (int r = 0; r < ranks && status == PG_OK; r++)
         for (int q = 0; q < PGI_LIMITS; q++)
             if (a->all[r].device[q] < *limit[q]) *limit[q] = a->all[r].device[q];
     for (int r = 0; r < ranks && status == PG_OK; r++) {
         if (a->all[r].lo != end)
-            status =
-                pgi_refuse(text, PG_ERROR_COMM, "lo[%d] of rank %d is %d; it must be %d, where the rank before ends",
-                           axis, r, a->all[r].lo, end);
+            status = pgi_refuse(PG_ERROR_COMM, "lo[%d] of rank %d is %d; it must be %d, where the rank before ends",
+                                axis, r, a->all[r].lo, end);
         s->bounds[r] = end;
         s->bounds[r + 1] = end = a->all[r].hi;
     }
     if (status == PG_OK && end != s->desc.n[axis])
-        status = pgi_refuse(text, PG_ERROR_COMM, "hi[%d] of the last rank is %d; it must be n[%d], which is %d", axis,
-                            end, axis, s->desc.n[axis]);
+        status = pgi_refuse(PG_ERROR_COMM, "hi[%d] of the last rank is %d; it must be n[%d], which is %d", axis, end,
+                            axis, s->desc.n[axis]);
     s->agreed = status == PG_OK;
     return status;
 }
 
 // What its GPU can do.
-static pg_status pgi_find_limits(pg_solver *s, char text[512])
+static pg_status pgi_find_limits(pg_solver *s)
 {
     s->cuda = s->desc.backend == PG_CUDA;
 #if PGI_GPU
     if (s->cuda) {
-        const int previous = pgi_make_current(s);
+        const pgi_current device(s->device);
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_most, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
         s->shared_limit = s->shared_most;
         s->clusters = pgi_cuda_clusters(s);
-        pgi_restore_current(s, previous);
     }
 #endif
-    return s->failed ? pgi_refuse(text, s->failed, "%s", s->error) : PG_OK;
+    return s->failed;
 }
 
 // The descriptor with its defaults; of several ranks the same one.
-static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char text[512])
+static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s)
 {
-    PGI_TRY(pgi_check_desc(desc, text));
-    PGI_TRY(pgi_comm_open(desc, &s->comm, text));
+    PGI_TRY(pgi_check_desc(desc));
+    PGI_TRY(pgi_comm_open(desc, &s->comm));
     const int rank = s->comm ? s->comm->rank : 0, ranks = s->comm ? s->comm->ranks : 1;
-    pg_status status = pgi_resolve(desc, rank, ranks, &s->desc, &s->device, s->warning, text);
-    if (status == PG_OK) status = pgi_find_limits(s, text);
+    pg_status status = pgi_resolve(desc, rank, ranks, &s->desc, &s->device, s->warning);
+    if (status == PG_OK) status = pgi_find_limits(s);
     s->fastest = s->desc.flags & PG_FASTEST ? 1 : 0;
     s->accelerated = status == PG_OK && PGI_KRYLOV && pgi_is_masked(&s->desc) && pgi_means_cg(desc->flags);
-    return s->comm ? pgi_agree_on_desc(s, status, text) : status;
+    return s->comm ? pgi_agree_on_desc(s, status) : status;
 }
 
 // After the layout, which finds how long lists of nodes are.
-static pg_status pgi_check_lists(const pg_solver *s, char text[512])
+static pg_status pgi_check_lists(const pg_solver *s)
 {
     if (!s->masked || !s->obstacles.too_long) return PG_OK;
-    return pgi_unsupported(
-        text, "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s", s->desc.n[0],
-        s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
-        s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
+    return pgi_unsupported("%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
+                           s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
+                           s->obstacles.robust ? "; set robust to PG_NONE"
+                                               : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
-static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
+static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines)
 {
-    PGI_TRY(pgi_resolve_together(desc, s, text));
-    PGI_TRY(pgi_choose_method(s, text));
+    PGI_TRY(pgi_resolve_together(desc, s));
+    PGI_TRY(pgi_choose_method(s));
     s->staged = (s->cuda && s->desc.memory == PG_MEM_HOST) || s->comm;
     s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->masked = pgi_is_masked(&s->desc);
@@ -26449,7 +26239,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     if (s->masked) levels.flags |= PG_SMOOTH_RBGS;    // without lines
     *lines = pgi_hierarchy_create(&levels, s->multigrid && !s->masked);
     if (!*lines)
-        return pgi_no_memory(text, "not enough host memory for the tables of %d + %d + %d unknowns along the axes",
+        return pgi_no_memory("not enough host memory for the tables of %d + %d + %d unknowns along the axes",
                              s->desc.n[0], s->desc.n[1], s->desc.n[2]);
     s->by_lines = (*lines)->along >= 0;
     pgi_replace_slow_cycles(s, *lines);
@@ -26463,86 +26253,86 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->has_direct = flags & (PG_DIRECT | PG_PRECOND_DIRECT) ? 1 : 0;
     s->ops = pgi_ops_of(s->cuda, pgi_cycles_in_f32(flags), s->masked);
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
-    PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
-    PGI_TRY(pgi_prepare_lines(s, *lines, text));
+    PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0]));
+    if (s->has_direct && s->krylov && !((*lines)->near = pgi_near_create(&s->work, *lines)))
+        return pgi_no_memory("not enough host memory for the tables of PG_PRECOND_DIRECT");
+    if (s->comm) PGI_TRY(pgi_plan_parts(s, *lines));
     s->in_place = pgi_works_in_place(s);
     s->staged = s->staged && !s->in_place;
-    if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
+    if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
-    PGI_TRY(pgi_check_lists(s, text));
+    PGI_TRY(pgi_check_lists(s));
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     return PG_OK;
 }
 
 // The caller's workspace, if it will do, or one of our own.
-static pg_status pgi_take_workspace(pg_solver *s, char text[512])
+static pg_status pgi_take_workspace(pg_solver *s)
 {
     const pg_desc *d = &s->desc;
     if (d->workspace && d->workspace_bytes < s->bytes)
-        return pgi_no_memory(text, "the workspace has %zu bytes, but %zu are needed; see %s", d->workspace_bytes,
-                             s->bytes, s->dense ? "pg_dense_workspace_bytes" : "pg_workspace_bytes");
-    if (d->workspace && (uintptr_t)d->workspace % PGI_ALIGN)
-        return pgi_wrong(text, "the workspace (%p) is not aligned to %d bytes", d->workspace, (int)PGI_ALIGN);
+        return pgi_no_memory("the workspace has %zu bytes, but %zu are needed; see %s", d->workspace_bytes, s->bytes,
+                             s->dense ? "pg_dense_workspace_bytes" : "pg_workspace_bytes");
+    PGI_WRONG_IF(d->workspace && (uintptr_t)d->workspace % PGI_ALIGN, "the workspace (%p) is not aligned to %d bytes",
+                 d->workspace, (int)PGI_ALIGN);
     if (d->workspace) {
         pg_desc as_used = *d;
-        as_used.memory = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
-        PGI_TRY(pgi_check_kind(&as_used, "the workspace", d->workspace, text));
+        as_used.memory = pgi_workspace_kind(s);
+        PGI_TRY(pgi_check_kind(&as_used, "the workspace", d->workspace));
     }
-    s->workspace = (char *)pgi_allocate(s);
+    const pg_allocator a = pgi_allocator_of(s);
+    s->owns_workspace = !d->workspace;
+    s->workspace = (char *)(d->workspace ? d->workspace : a.alloc(a.user, s->bytes, pgi_workspace_kind(s), d->stream));
     if (!s->workspace)
         return pgi_no_memory(
-            text,
             "%zu bytes of %s memory for the workspace are not to be had; use PG_F32 or a smaller grid, or free some",
             s->bytes, s->cuda ? "device" : "host");
-    if ((uintptr_t)s->workspace % PGI_ALIGN)
-        return pgi_wrong(text, "allocator.alloc returned %p, which is not aligned to %d bytes", (void *)s->workspace,
-                         (int)PGI_ALIGN);
+    PGI_WRONG_IF((uintptr_t)s->workspace % PGI_ALIGN, "allocator.alloc returned %p, which is not aligned to %d bytes",
+                 (void *)s->workspace, (int)PGI_ALIGN);
     return PG_OK;
 }
 
 // Whether all ranks could make the solver that they have agreed on.
-static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
+static pg_status pgi_confirm(pg_solver *s, pg_status status)
 {
     pgi_agreement *const a = pgi_nothing_said(s->comm);
     pgi_say(a, s->levels, "the number of levels");
     for (int q = 0; q < 3; q++)    // the order of the modes
         pgi_say(a, s->direct.fft[q].radix, "the radix along %c", "xyz"[q]);
-    return pgi_agree(s->comm, status, text);
+    return pgi_agree(s->comm, status);
 }
 
 // The same in the middle, before what all of them do together. Where one has failed nobody asks again.
-static pg_status pgi_confirm_so_far(pg_solver *s, char text[512])
+static pg_status pgi_confirm_so_far(pg_solver *s)
 {
-    if (s->failed) snprintf(text, 512, "%s", s->error);
-    const pg_status status = pgi_confirm(s, s->failed, text);
+    const pg_status status = pgi_confirm(s, s->failed);
     if (status != PG_OK) s->agreed = 0;
     return status;
 }
 
 #if PGI_GPU && PGI_RANKS
 // The GPUs of all ranks write into each other's workspace from now on. Where they cannot, NCCL carries all.
-static pg_status pgi_join_gpus(pg_solver *s, char text[512])
+static pg_status pgi_join_gpus(pg_solver *s)
 {
     char why[120] = "poisson_gpu.cu was compiled with PG_NO_PEERS";
     const int by_nccl = s->desc.comm.kind == PG_COMM_NCCL;
     const pg_status status =
         PGI_JOINS ? pgi_peers_join(s->comm, s->workspace, s->bytes, (pgi_mailbox *)s->mailbox, why) : PG_OK;
     PGI_CUDA(s, cudaMemset(s->rank_sums, 0, 2 * (4 + PGI_DOTS) * sizeof(double)));
-    if (status != PG_OK) return pgi_refuse(text, status, "%s", s->comm->error);
-    if (*why && !by_nccl)
-        return pgi_unsupported(
-            text, "GPUs of %d ranks must reach each other's memory: %s; use PG_COMM_NCCL, PG_CPU, or one rank",
-            s->comm->ranks, why);
+    if (status != PG_OK) return pgi_refuse(status, "%s", s->comm->error);
+    PGI_UNSUPPORTED_IF(*why && !by_nccl,
+                       "GPUs of %d ranks must reach each other's memory: %s; use PG_COMM_NCCL, PG_CPU, or one rank",
+                       s->comm->ranks, why);
     if (*why) snprintf(s->warning, sizeof s->warning, "NCCL carries all between ranks: %s", why);
     s->without_graphs = *why != 0;
-    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
+    PGI_TRY(s->failed);
     return PG_OK;
 }
 #endif
 
 // What the descriptor points to and pg_create copies, so that pg_query_desc can tell it.
-static pg_status pgi_keep_arrays(pg_solver *s, char text[512])
+static pg_status pgi_keep_arrays(pg_solver *s)
 {
     pg_desc *const d = &s->desc;
     size_t used = 0;
@@ -26564,84 +26354,98 @@ static pg_status pgi_keep_arrays(pg_solver *s, char text[512])
     keep_all();
     if (!used) return PG_OK;
     s->kept = (char *)malloc(used);
-    if (!s->kept) return pgi_no_memory(text, "not enough host memory for %zu bytes of tables", used);
+    if (!s->kept) return pgi_no_memory("not enough host memory for %zu bytes of tables", used);
     used = 0;
     keep_all();
     pgi_turn(d, &s->work);
     return PG_OK;
 }
 
-static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
+// Takes the workspace and fills its tables. layout(arena) returns their bytes; it runs twice, to measure and to make.
+template <class Layout> static pg_status pgi_fill_workspace(pg_solver *s, Layout layout)
+{
+    PGI_TRY(pgi_check_not_captured(s, "a solver cannot be created", "create it before"));
+    PGI_TRY(pgi_take_workspace(s));
+    pgi_arena arena = {NULL, NULL, 0};
+    const size_t bytes = layout(&arena);
+    char *const mirror = (char *)calloc(1, bytes + PGI_ALIGN);
+    if (!mirror) return pgi_no_memory("not enough host memory for %zu bytes of tables", bytes);
+    arena = {s->workspace, mirror, 0};
+    layout(&arena);
+    s->host.outcome = PG_NOT_RUN;
+    pgi_upload(s, mirror, bytes);
+    free(mirror);
+    return PG_OK;
+}
+
+static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines)
 {
     const pg_desc *d = &s->desc;
-    PGI_TRY(pgi_check_not_captured(s, "a solver cannot be created", "create it before", text));
-    PGI_TRY(pgi_take_workspace(s, text));
-    pgi_arena measure = {NULL, NULL, 0};
-    const size_t table_bytes = pgi_layout(s, lines, &measure);
-    char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
-    if (!mirror) return pgi_no_memory(text, "not enough host memory for %zu bytes of tables", table_bytes);
-    pgi_arena arena = {s->workspace, mirror, 0};
-    pgi_layout(s, lines, &arena);
-    for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
-
     s->may_be_singular = !pgi_convects(&s->desc) && !s->masked;    // else w is no left null vector, and alpha > 0
     s->volume = 1;
-    for (int a = 0; a < 3; a++) {
-        const pgi_line *line = lines->line[0][a];
-        s->host.volume = s->volume *= pgi_line_volume(line);
+    for (const pgi_line *line : lines->line[0]) {
+        s->volume *= pgi_line_volume(line);
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
+    s->host.volume = s->volume;
+    s->host.alpha = d->alpha;
     s->spectrum = pgi_find_spectrum(d, lines->line[0]);
     if (s->mixed && s->may_be_singular && s->spectrum.next < DBL_MAX) s->lowest = s->spectrum.next;
+    PGI_TRY(pgi_fill_workspace(s, [&](pgi_arena *arena) { return pgi_layout(s, lines, arena); }));
+    for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
     pgi_choose_omega(s);
-    s->host.outcome = PG_NOT_RUN;
-    s->host.alpha = d->alpha;
     if (s->masked) pgi_choose_units(s);
-    pgi_upload(s, mirror, table_bytes);
-    free(mirror);
-    if (s->comm && (s->cuda || s->masked)) PGI_TRY(pgi_confirm_so_far(s, text));
+    if (s->comm && (s->cuda || s->masked)) PGI_TRY(pgi_confirm_so_far(s));
 #if PGI_GPU && PGI_RANKS
-    if (s->cuda && s->comm) PGI_TRY(pgi_join_gpus(s, text));
+    if (s->cuda && s->comm) PGI_TRY(pgi_join_gpus(s));
 #endif
-    if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s, text));
+    if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s));
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK && !s->without_graphs) pgi_record_graphs(s);
 #endif
-    if (s->failed == PG_OK) PGI_TRY(pgi_keep_arrays(s, text));
+    if (s->failed == PG_OK) PGI_TRY(pgi_keep_arrays(s));
     s->desc.workspace_bytes = s->bytes;
     s->desc.workspace = s->workspace;
-    if (s->failed) snprintf(text, 512, "%s", s->error);
     return s->failed;
 }
 
-// Where a call without a handle is to put its result.
-static pg_status pgi_check_result(const void *to, const char *name, const char *type)
+// Where a call without a handle is to put its result, which is nothing yet.
+template <class R> static pg_status pgi_check_result(R *to, const char *name, const char *type)
 {
     pgi_thread_error[0] = 0;
-    if (to) return PG_OK;
-    return pgi_wrong(pgi_thread_error, "%s is NULL; pass the address of a %s", name, type);
+    PGI_WRONG_IF(!to, "%s is NULL; pass the address of a %s", name, type);
+    *to = R();
+    return PG_OK;
 }
 
-// Makes a solver, or (solver NULL) finds the bytes of its workspace.
-static pg_status pgi_create(const pg_desc *desc, pg_solver **solver, size_t *bytes)
+// Makes a pg_solver, or what begins with one; or (solver NULL) finds the bytes of its workspace.
+template <class S, class Prepare, class Build>
+static pg_status pgi_create_as(S **solver, size_t *bytes, Prepare prepare, Build build)
 {
-    char *const text = pgi_thread_error;
-    pgi_hierarchy *lines = NULL;
-    pg_solver *const s = (pg_solver *)calloc(1, sizeof *s);
-    if (!s) return pgi_no_memory(text, "not enough host memory for a solver (%zu bytes)", sizeof *s);
-    pg_status status = pgi_prepare(desc, s, &lines, text);
+    S *const made = (S *)calloc(1, sizeof *made);
+    pg_solver *const s = (pg_solver *)made;
+    if (!s) return pgi_no_memory("not enough host memory for a solver (%zu bytes)", sizeof *made);
+    pg_status status = prepare(made);
     if (status == PG_OK && solver) {
-        const int previous = pgi_make_current(s);
-        status = pgi_build(s, lines, text);
-        pgi_restore_current(s, previous);
+        const pgi_current device(pgi_device_of(s));
+        status = build(made);
     }
-    if (s->agreed && solver) status = pgi_confirm(s, status, text);
-    pgi_hierarchy_free(lines);
+    if (s->agreed && solver) status = pgi_confirm(s, status);
     if (status == PG_OK && bytes) *bytes = s->bytes;
     if (status == PG_OK && solver)
-        *solver = s;
+        *solver = made;
     else
         pg_destroy(s);
+    return status;
+}
+
+static pg_status pgi_create(const pg_desc *desc, pg_solver **solver, size_t *bytes)
+{
+    pgi_hierarchy *lines = NULL;
+    const pg_status status = pgi_create_as(
+        solver, bytes, [&](pg_solver *s) { return pgi_prepare(desc, s, &lines); },
+        [&](pg_solver *s) { return pgi_build(s, lines); });
+    pgi_hierarchy_free(lines);
     return status;
 }
 
@@ -26657,7 +26461,7 @@ static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
     for (int r = 1; r < ranks; r++)
         for (int q = 0; q < 4; q++)
             if ((a->all[r].face_arrays ^ first) >> q & 1)
-                return pgi_refuse(s->error, PG_ERROR_COMM,
+                return pgi_refuse(PG_ERROR_COMM,
                                   "face %s has an array on rank %d, but not on rank %d; give its part on all ranks",
                                   pgi_face_name[q], first >> q & 1 ? 0 : r, first >> q & 1 ? r : 0);
     s->face_arrays = (first & 0x1f) | (last & 0x20);
@@ -26666,17 +26470,9 @@ static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
     return PG_OK;
 }
 
-static void pgi_say_stop(pgi_agreement *a, const pg_stop *stop)
-{
-#define PGI_SAY_(FIELD) pgi_say(a, (double)stop->FIELD, "stop." #FIELD);
-    PGI_SAME_OF_STOP(PGI_SAY_)
-#undef PGI_SAY_
-    pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
-}
-
 static pg_status pgi_refuse_host_arrays(pg_solver *s)
 {
-    return pgi_check_not_captured(s, "host arrays cannot be copied", "use PG_MEM_DEVICE", s->error);
+    return pgi_check_not_captured(s, "host arrays cannot be copied", "use PG_MEM_DEVICE");
 }
 
 // Calls of ranks in a caller's capture: one that cannot be is refused before they meet, for all to hear.
@@ -26684,11 +26480,10 @@ static pg_status pgi_check_captured_ranks(pg_solver *s)
 {
     if (!pgi_capturing(s)) return PG_OK;
 #if PGI_GPU
-    if (!PGI_CONDITIONAL || s->without_graphs)
-        return pgi_unsupported(
-            s->error, "calls of several ranks cannot be captured where %s; make them outside of the capture",
-            s->without_graphs ? "NCCL carries all between them"
-                              : "poisson_gpu.cu was compiled before CUDA 12.4 or with PG_NO_CONDITIONAL");
+    PGI_UNSUPPORTED_IF(!PGI_CONDITIONAL || s->without_graphs,
+                       "calls of several ranks cannot be captured where %s; make them outside of the capture",
+                       s->without_graphs ? "NCCL carries all between them"
+                                         : "poisson_gpu.cu was compiled before CUDA 12.4 or with PG_NO_CONDITIONAL");
 #endif
     return s->desc.memory == PG_MEM_HOST ? pgi_refuse_host_arrays(s) : PG_OK;
 }
@@ -26714,8 +26509,13 @@ static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *
     for (int q = 0; q < 4; q++)
         pgi_say(a, s->work.face[q].array ? 0 : s->work.face[q].value, "the value of face %s", pgi_face_name[q]);
     for (int e = 0; e < 2; e++) a->own.end_value[e] = s->work.face[4 + e].value;
-    if (stop && status == PG_OK) pgi_say_stop(a, stop);
-    status = pgi_agree(s->comm, status, s->error);
+    if (stop && status == PG_OK) {
+#define PGI_SAY_(FIELD) pgi_say(a, (double)stop->FIELD, "stop." #FIELD);
+        PGI_SAME_OF_STOP(PGI_SAY_)
+#undef PGI_SAY_
+        pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
+    }
+    status = pgi_agree(s->comm, status);
     return status == PG_OK ? pgi_join_face_arrays(s, a) : status;
 }
 
@@ -26742,14 +26542,6 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
             pgi_copy_rows(s, s->stage_face[q], 0, s->work.face[q].array, 0,
                           (size_t)s->desc.batch * pgi_face_bytes(s, q), 1);
     return s->failed;
-}
-
-// Makes coarse levels anew where alpha has changed.
-static void pgi_refresh_stale(pg_solver *s)
-{
-    if (!s->masked || !s->obstacles.stale) return;
-    pgi_refresh(s, 0);
-    s->obstacles.stale = s->recording;    // a graph does it when it is launched, and leaves levels of its alpha
 }
 
 // Ghosts of the caller's f that kernels read: those of a pass of two sweeps, and of the restriction of a residual.
@@ -26838,7 +26630,9 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     pgi_set_call(s, c);
     if (s->cuda && s->comm && s->reads_f)
         pgi_exchange(s, &s->outer, s->outer.f, pgi_ghosts_of_f(s), pgi_element(s->desc.flags));
-    pgi_refresh_stale(s);
+    if (!s->masked || !s->obstacles.stale) return;
+    pgi_refresh(s, 0);                    // alpha has changed, and with it the coarse levels
+    s->obstacles.stale = s->recording;    // a graph does it when it is launched, and leaves levels of its alpha
 }
 
 // Ends a piece: copies results of staged calls back and waits for them.
@@ -26861,14 +26655,12 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
 // The common begin of all calls on a handle.
 static pg_status pgi_begin_call(pg_solver *s)
 {
-    if (!s) return pgi_wrong(pgi_thread_error, "solver is NULL; create one with pg_create");
-    if (s->in_monitor)
-        return pgi_unsupported(s->error,
-                               "the handle is in use by the solve whose monitor makes this call; return from it first");
-    s->error[0] = 0;
+    PGI_WRONG_IF(!s, "solver is NULL; create one with pg_create");
+    PGI_UNSUPPORTED_IF(s->in_monitor,
+                       "the handle is in use by the solve whose monitor makes this call; return from it first");
     s->failed = PG_OK;
     s->monitor = NULL;
-    if (s->comm && s->comm->failed) return pgi_refuse(s->error, PG_ERROR_COMM, "%s", s->comm->error);
+    if (s->comm && s->comm->failed) return pgi_refuse(PG_ERROR_COMM, "%s", s->comm->error);
     return PG_OK;
 }
 
@@ -26876,25 +26668,24 @@ static pg_status pgi_check_up_to_date(pg_solver *s)
 {
     static const char *const what[2][2] = {{"the mask is", "pg_set_mask"}, {"coefficients are", "pg_set_coefficients"}};
     for (int q = 0; q < 2; q++)
-        if (s->outdated[q][0])
-            return pgi_wrong(s->error, "%s outdated: %s was refused because %s; give a good one", what[q][0],
-                             what[q][1], s->outdated[q]);
+        PGI_WRONG_IF(s->outdated[q][0], "%s outdated: %s was refused because %s; give a good one", what[q][0],
+                     what[q][1], s->outdated[q]);
     return PG_OK;
 }
 
-static pg_status pgi_refuse_overlap(pg_solver *s, const char *a, const void *x, const char *b, const void *y)
+static pg_status pgi_refuse_overlap(const char *a, const void *x, const char *b, const void *y)
 {
-    return pgi_wrong(s->error, "%s (%p) and %s (%p) overlap; give them memory of their own", a, x, b, y);
+    return pgi_wrong("%s (%p) and %s (%p) overlap; give them memory of their own", a, x, b, y);
 }
 
 static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f,
                                 const int64_t stride[3])
 {
     PGI_TRY(pgi_check_up_to_date(s));
-    PGI_TRY(pgi_check_array(s, name_u, u, s->error));
-    PGI_TRY(pgi_check_array(s, name_f, f, s->error));
+    PGI_TRY(pgi_check_array(s, name_u, u));
+    PGI_TRY(pgi_check_array(s, name_f, f));
     if (pgi_overlap(&s->desc, u, s->desc.stride_u, f, stride, pgi_element(s->desc.flags)))
-        return pgi_refuse_overlap(s, name_u, u, name_f, f);
+        return pgi_refuse_overlap(name_u, u, name_f, f);
     return PG_OK;
 }
 
@@ -26903,18 +26694,15 @@ static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
 {
     const pg_desc *const d = &s->desc;
     const int64_t count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch};
-    if (checked)
-        return pgi_wrong(s->error,
-                         "u and f overlap (both are %p), so that no f is left to check a residual with; set stop.rtol "
-                         "to PG_NONE, or give f memory of its own",
-                         u);
+    PGI_WRONG_IF(checked,
+                 "u and f overlap (both are %p), so that no f is left to check a residual with; set stop.rtol to "
+                 "PG_NONE, or give f memory of its own",
+                 u);
     for (int a = 0; a < 3; a++)
-        if (count[a] > 1 && s->desc.stride_u[a] != s->desc.stride_f[a])
-            return pgi_wrong(
-                s->error,
-                "u and f overlap (both are %p), but stride_u[%d] is %lld and stride_f[%d] %lld; make them equal", u, a,
-                (long long)s->desc.stride_u[a], a, (long long)s->desc.stride_f[a]);
-    return pgi_check_array(s, "u", u, s->error);
+        PGI_WRONG_IF(count[a] > 1 && s->desc.stride_u[a] != s->desc.stride_f[a],
+                     "u and f overlap (both are %p), but stride_u[%d] is %lld and stride_f[%d] %lld; make them equal",
+                     u, a, (long long)s->desc.stride_u[a], a, (long long)s->desc.stride_f[a]);
+    return pgi_check_array(s, "u", u);
 }
 
 // The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it. checked: the call reads
@@ -26928,7 +26716,7 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, in
     for (int q = 0; q < 6; q++) {
         const void *const data = s->work.face[q].array;
         if (data && pgi_overlaps_block(&s->desc, u, s->desc.stride_u, data, pgi_given_face_bytes(s, q)))
-            return pgi_refuse_overlap(s, "u", u, "a face array", data);
+            return pgi_refuse_overlap("u", u, "a face array", data);
     }
     return PG_OK;
 }
@@ -26963,19 +26751,16 @@ static void pgi_run_program(pg_solver *s, int first)
 static pg_status pgi_check_capture(pg_solver *s, const pg_stop *stop)
 {
     if (!pgi_capturing(s)) return PG_OK;
-    if (stop->monitor)
-        return pgi_unsupported(s->error,
-                               "stop.monitor needs the host, which a captured solve leaves out; leave it NULL");
-    if (!s->graph[0])
-        return pgi_unsupported(s->error, "a solve can be captured only with toolkit and driver of CUDA 12.4 or later, "
-                                         "and without PG_NO_CONDITIONAL; solve outside the capture");
+    PGI_UNSUPPORTED_IF(stop->monitor, "stop.monitor needs the host, which a captured solve leaves out; leave it NULL");
+    PGI_UNSUPPORTED_IF(!s->graph[0], "a solve can be captured only with toolkit and driver of CUDA 12.4 or later, and "
+                                     "without PG_NO_CONDITIONAL; solve outside the capture");
     return PG_OK;
 }
 #endif
 
 static pg_status pgi_check_solve(pg_solver *s, const void *u, const void *f, const pg_stop *caller, pg_stop *stop)
 {
-    PGI_TRY(pgi_check_stop(s, caller, stop, s->error));
+    PGI_TRY(pgi_check_stop(s, caller, stop));
     return pgi_check_system(s, u, f, stop->rtol > 0 || stop->atol > 0);
 }
 
@@ -27053,8 +26838,8 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 
 static pg_status pgi_get_report(pg_solver *s, pg_report *report)
 {
-    if (!report) return pgi_wrong(s->error, "report is NULL; pass the address of a pg_report");
-    PGI_TRY(pgi_check_not_captured(s, "a report cannot be had", "ask after the graph ran", s->error));
+    PGI_WRONG_IF(!report, "report is NULL; pass the address of a pg_report");
+    PGI_TRY(pgi_check_not_captured(s, "a report cannot be had", "ask after the graph ran"));
     pgi_take_stream(s);
     pgi_read_state(s, s->reported);
     if (s->failed) return s->failed;
@@ -27062,20 +26847,35 @@ static pg_status pgi_get_report(pg_solver *s, pg_report *report)
     return PG_OK;
 }
 
+static pg_status pgi_set_alpha(pg_solver *s, double alpha)
+{
+    PGI_WRONG_IF(alpha < 0 && s->fastest && !s->is_direct,
+                 "alpha is %g, but PG_FASTEST chose PG_FMG for the alpha of pg_create, and that needs alpha >= 0; give "
+                 "PG_DIRECT in flags, or create the solver with such an alpha",
+                 alpha);
+    const pg_status status = pgi_check_alpha(&s->desc, alpha);
+    if (status != PG_OK && pgi_wants_remedies())
+        pgi_add_text(pgi_thread_error, 512, " of either sign PG_DIRECT takes it, if pg_create does");
+    PGI_TRY(status);
+    if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha));
+    s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
+    s->desc.alpha = alpha;
+    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha, s->desc.flags);
+    return PG_OK;
+}
+
 static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 {
-    if (!face) return pgi_wrong(s->error, "face is NULL; pass six faces");
+    PGI_WRONG_IF(!face, "face is NULL; pass six faces");
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         const pg_face *now = &s->desc.face[q];
         const int kind = pgi_number(face[q].kind);
-        if (kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)))
-            return pgi_unsupported(
-                s->error, "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
-                pgi_face_name[q], kind, (int)now->kind);
-        if (!pgi_finite(face[q].value))
-            return pgi_wrong(s->error, "face %s has the value %g; boundary data must be finite", pgi_face_name[q],
-                             face[q].value);
-        PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array, s->error));
+        PGI_UNSUPPORTED_IF(kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)),
+                           "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
+                           pgi_face_name[q], kind, (int)now->kind);
+        PGI_WRONG_IF(!pgi_finite(face[q].value), "face %s has the value %g; boundary data must be finite",
+                     pgi_face_name[q], face[q].value);
+        PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array));
     }
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         if (face[q].kind == PG_PERIODIC) continue;
@@ -27089,8 +26889,8 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
 {
     if (s->masked) return PG_OK;
-    return pgi_unsupported(
-        s->error, "%s needs a handle that was created with a mask or coefficient fields; create one with them", call);
+    return pgi_unsupported("%s needs a handle that was created with a mask or coefficient fields; create one with them",
+                           call);
 }
 
 // The caller's f, or its copy: not what has been made of it among obstacles.
@@ -27124,8 +26924,7 @@ static void pgi_begin_piece(pg_solver *s)
 static pg_status pgi_check_has_cycles(pg_solver *s, const char *call, const char *instead)
 {
     if (!s->fastest) return PG_OK;
-    return pgi_unsupported(s->error,
-                           "%s needs a method that was named at pg_create: give %s in flags, as PG_FASTEST (the "
+    return pgi_unsupported("%s needs a method that was named at pg_create: give %s in flags, as PG_FASTEST (the "
                            "default) may choose one that has none",
                            call, instead);
 }
@@ -27134,13 +26933,11 @@ static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, in
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     PGI_TRY(pgi_check_has_cycles(s, "pg_smooth", "PG_RBGS, PG_VCYCLE or PG_FMG, say,"));
-    if (s->mixed)
-        return pgi_unsupported(
-            s->error, "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
-    if (s->is_direct || s->krylov)
-        return pgi_unsupported(s->error, "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
-                               pgi_method_name(s->desc.flags));
-    if (sweeps < 0) return pgi_wrong(s->error, "sweeps is %d; it must not be negative", sweeps);
+    PGI_UNSUPPORTED_IF(s->mixed,
+                       "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
+    PGI_UNSUPPORTED_IF(s->is_direct || s->krylov, "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
+                       pgi_method_name(s->desc.flags));
+    PGI_WRONG_IF(sweeps < 0, "sweeps is %d; it must not be negative", sweeps);
     return PG_OK;
 }
 
@@ -27181,15 +26978,14 @@ static pg_status pgi_check_cycle(pg_solver *s, const void *u, const void *f, int
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     PGI_TRY(pgi_check_has_cycles(s, "pg_cycle", "PG_VCYCLE, PG_WCYCLE or PG_FMG"));
-    if (s->accelerated)
-        return pgi_unsupported(
-            s->error,
-            "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give %s, or use pg_solve",
-            s->masked ? "PG_VCYCLE" : "PG_KEEP_CYCLES");
-    if (!s->multigrid || s->krylov)
-        return pgi_unsupported(s->error, "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
-                               pgi_method_name(s->desc.flags), s->is_direct || s->krylov ? "pg_solve" : "pg_smooth");
-    if (cycles < 0) return pgi_wrong(s->error, "cycles is %d; it must not be negative", cycles);
+    PGI_UNSUPPORTED_IF(
+        s->accelerated,
+        "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give %s, or use pg_solve",
+        s->masked ? "PG_VCYCLE" : "PG_KEEP_CYCLES");
+    PGI_UNSUPPORTED_IF(!s->multigrid || s->krylov,
+                       "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
+                       pgi_method_name(s->desc.flags), s->is_direct || s->krylov ? "pg_solve" : "pg_smooth");
+    PGI_WRONG_IF(cycles < 0, "cycles is %d; it must not be negative", cycles);
     return PG_OK;
 }
 
@@ -27220,9 +27016,8 @@ static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, 
 {
     PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     PGI_TRY(pgi_check_pair(s, "u", u, "r", r, s->desc.stride_f));
-    if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
-        return pgi_wrong(s->error, "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f,
-                         r);
+    PGI_WRONG_IF(f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)),
+                 "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
     return PG_OK;
 }
 
@@ -27251,31 +27046,29 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
     const pg_desc *const d = &s->desc;
     const size_t element = pgi_element(d->flags);
     PGI_TRY(pgi_check_up_to_date(s));
-    if (axis < 0 || axis >= d->dim)
-        return pgi_wrong(s->error, "axis is %d; this problem has %s", axis,
-                         d->dim == 1   ? "only axis 0, x"
-                         : d->dim == 2 ? "axes 0 and 1, x and y"
-                                       : "axes 0, 1 and 2: x, y and z");
-    if (where != PG_AT_FACES && where != PG_AT_UNKNOWNS)
-        return pgi_wrong(s->error, "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)", where);
-    if (s->comm && s->masked && s->obstacles.values_capacity)
-        return pgi_unsupported(
-            s->error,
-            "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use one rank");
-    PGI_TRY(pgi_check_array(s, "u", u, s->error));
-    PGI_TRY(pgi_check_array(s, "out", out, s->error));
+    PGI_WRONG_IF(axis < 0 || axis >= d->dim, "axis is %d; this problem has %s", axis,
+                 d->dim == 1   ? "only axis 0, x"
+                 : d->dim == 2 ? "axes 0 and 1, x and y"
+                               : "axes 0, 1 and 2: x, y and z");
+    PGI_WRONG_IF(where != PG_AT_FACES && where != PG_AT_UNKNOWNS,
+                 "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)", where);
+    PGI_UNSUPPORTED_IF(
+        s->comm && s->masked && s->obstacles.values_capacity,
+        "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use one rank");
+    PGI_TRY(pgi_check_array(s, "u", u));
+    PGI_TRY(pgi_check_array(s, "out", out));
     const int at_faces = where == PG_AT_FACES;
     const size_t elements = (size_t)(at_faces ? d->batch * pgi_face_count(s, axis) : pgi_extent(d, d->stride_f));
     const char *const begin = (const char *)out, *const end = begin + elements * element;
     if (at_faces ? pgi_overlaps_block(d, u, d->stride_u, begin, elements * element)
                  : pgi_overlap(d, u, d->stride_u, out, d->stride_f, element))
-        return pgi_refuse_overlap(s, "u", u, "out", out);
+        return pgi_refuse_overlap("u", u, "out", out);
     for (int q = 0; q < 6; q++) {
         const char *const data = (const char *)s->work.face[q].array;
         if (!data) continue;
         if (at_faces ? data < end && data + pgi_given_face_bytes(s, q) > begin
                      : pgi_overlaps_block(d, out, d->stride_f, data, pgi_given_face_bytes(s, q)))
-            return pgi_refuse_overlap(s, "out", out, "a face array", data);
+            return pgi_refuse_overlap("out", out, "a face array", data);
     }
     return PG_OK;
 }
@@ -27337,11 +27130,11 @@ static double pgi_join_norms(double a, double b, int kind)
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, int kind,
                                   const double *result)
 {
-    if (kind < 0 || kind > PG_NORM_L1) return pgi_wrong(s->error, "kind is %d; see pg_norm_kind", kind);
-    if (!result) return pgi_wrong(s->error, "result is NULL; pass the address of a double");
-    PGI_TRY(pgi_check_array(s, "x", x, s->error));
-    if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
-    return pgi_check_not_captured(s, "a reduction cannot be had", "call it outside the capture", s->error);
+    PGI_WRONG_IF(kind < 0 || kind > PG_NORM_L1, "kind is %d; see pg_norm_kind", kind);
+    PGI_WRONG_IF(!result, "result is NULL; pass the address of a double");
+    PGI_TRY(pgi_check_array(s, "x", x));
+    if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y));
+    return pgi_check_not_captured(s, "a reduction cannot be had", "call it outside the capture");
 }
 
 // Reduces x (with partner y): a norm, sum w x or sum w x y.
@@ -27355,7 +27148,10 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     *result = 0;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_grid other = pgi_no_grid();
-        if (partner == PGI_OTHER && s->staged) pgi_stage_y(s, y, q);
+        if (partner == PGI_OTHER && s->comm && s->staged)    // y where f has its copy, with the strides of u
+            pgi_stage_problem(s, y, s->desc.stride_u, s->stage_f, q, 1);
+        else if (partner == PGI_OTHER && s->staged && q == 0)
+            pgi_stage(s, y, s->desc.stride_u, s->stage_f, 1);
         if (partner == PGI_OTHER)
             other = s->staged ? pgi_given_f(s)
                               : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);
@@ -27391,16 +27187,15 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     for (int64_t row = 0; row < rows; row++)
         for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
     s->obstacles.checked = s->comm ? 0 : bad[1] ? 1 : 2;
-    return pgi_judge_media(s, check, bad[0], s->desc.lo, s->error);
+    return pgi_judge_media(s, check, bad[0], s->desc.lo);
 }
 
 static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
-    if (!s->desc.mask)
-        return pgi_unsupported(s->error, "the handle was created without a mask; create one with desc.mask");
-    if (!mask) return pgi_wrong(s->error, "mask is NULL; pass a byte a cell");
-    PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
+    PGI_UNSUPPORTED_IF(!s->desc.mask, "the handle was created without a mask; create one with desc.mask");
+    PGI_WRONG_IF(!mask, "mask is NULL; pass a byte a cell");
+    PGI_TRY(pgi_check_kind(&s->desc, "mask", mask));
     return pgi_check_host_media(s, mask, &s->desc);
 }
 
@@ -27410,7 +27205,7 @@ static pg_status pgi_mark_outdated(pg_solver *s, int coefficients, pg_status sta
     char *const why = s->outdated[coefficients];
     const int has = coefficients ? s->masked : s->desc.mask != NULL;
     why[0] = 0;
-    if (has && status != PG_OK) snprintf(why, sizeof s->outdated[0], "%s", s->error);
+    if (has && status != PG_OK) snprintf(why, sizeof s->outdated[0], "%s", pgi_thread_error);
     return status;
 }
 
@@ -27448,14 +27243,13 @@ static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_d
         if (q < 6 && q % 3 >= s->desc.dim) continue;
         char name[16];
         pgi_media_name(q, q % 3, name);
-        if (!array != !*own)
-            return pgi_unsupported(s->error, "%s is %s, but at pg_create it was %s; create a new solver for that", name,
-                                   array ? "given" : "NULL", array ? "NULL" : "given");
+        PGI_UNSUPPORTED_IF(!array != !*own, "%s is %s, but at pg_create it was %s; create a new solver for that", name,
+                           array ? "given" : "NULL", array ? "NULL" : "given");
         *own = array;
     }
     pg_desc arrays = *next;
     arrays.mask = NULL;    // the caller's may be gone
-    PGI_TRY(pgi_check_media_arrays(&arrays, s->error));
+    PGI_TRY(pgi_check_media_arrays(&arrays));
     return pgi_check_host_media(s, NULL, next);
 }
 
@@ -27478,11 +27272,11 @@ static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const 
     static const char *const name[2] = {"air_values", "solid_fluxes"};
     const int most[2] = {s->desc.air_values, s->desc.solid_fluxes};
     for (int q = 0; q < 2; q++) {
-        if (number[q] < 0 || number[q] > most[q])
-            return pgi_wrong(s->error, "%s is %d; it must be 0 to %d, as at pg_create", name[q], number[q], most[q]);
-        PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q], s->error));
+        PGI_WRONG_IF(number[q] < 0 || number[q] > most[q], "%s is %d; it must be 0 to %d, as at pg_create", name[q],
+                     number[q], most[q]);
+        PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q]));
     }
-    return pgi_check_not_captured(s, "lists cannot be copied", "give them before", s->error);
+    return pgi_check_not_captured(s, "lists cannot be copied", "give them before");
 }
 
 static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
@@ -27492,7 +27286,7 @@ static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const li
     for (int q = 0; q < 2 && status == PG_OK; q++)
         lists = 2 * lists + pgi_hash(list[q], (size_t)number[q] * sizeof *list[q]);
     PGI_TRY(pgi_meet(s, PGI_SET_VALUES, lists, NULL, status));
-    PGI_TRY(pgi_store_values(s, list, number, s->error));
+    PGI_TRY(pgi_store_values(s, list, number));
     for (int q = 0; q < 2; q++) {
         pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.solid_flux : s->desc.air_value);
         if (number[q]) memmove(own, list[q], (size_t)number[q] * sizeof *own);
@@ -27505,21 +27299,18 @@ static pg_status pgi_check_parts(pg_solver *s, const void *x, const int *labels,
                                  const double *volumes)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_get_parts"));
-    if (!count) return pgi_wrong(s->error, "count is NULL; pass the address of an int");
-    if (*count < 0 || (*count == 0 && (sums || volumes)))
-        return pgi_wrong(s->error, "count is %d; set it to the number of parts that sums and volumes have room for",
-                         *count);
-    if (!x != !sums)
-        return pgi_wrong(s->error, "%s is NULL, but %s is given; give both or none", x ? "sums" : "x",
-                         x ? "x" : "sums");
-    if (x) PGI_TRY(pgi_check_array(s, "x", x, s->error));
-    if (labels && (uintptr_t)labels % sizeof *labels)
-        return pgi_wrong(s->error, "labels (%p) is not aligned to ints", (const void *)labels);
-    if (labels) PGI_TRY(pgi_check_kind(&s->desc, "labels", labels, s->error));
+    PGI_WRONG_IF(!count, "count is NULL; pass the address of an int");
+    PGI_WRONG_IF(*count < 0 || (*count == 0 && (sums || volumes)),
+                 "count is %d; set it to the number of parts that sums and volumes have room for", *count);
+    PGI_WRONG_IF(!x != !sums, "%s is NULL, but %s is given; give both or none", x ? "sums" : "x", x ? "x" : "sums");
+    if (x) PGI_TRY(pgi_check_array(s, "x", x));
+    PGI_WRONG_IF(labels && (uintptr_t)labels % sizeof *labels, "labels (%p) is not aligned to ints",
+                 (const void *)labels);
+    if (labels) PGI_TRY(pgi_check_kind(&s->desc, "labels", labels));
     const int64_t cells = (int64_t)s->desc.n[0] * (s->desc.hi[1] - s->desc.lo[1]) * (s->desc.hi[2] - s->desc.lo[2]);
     if (x && labels && pgi_overlaps_block(&s->desc, x, s->desc.stride_u, labels, (size_t)cells * sizeof *labels))
-        return pgi_refuse_overlap(s, "x", x, "labels", labels);
-    return pgi_check_not_captured(s, "parts cannot be had", "call pg_get_parts outside the capture", s->error);
+        return pgi_refuse_overlap("x", x, "labels", labels);
+    return pgi_check_not_captured(s, "parts cannot be had", "call pg_get_parts outside the capture");
 }
 
 // The sums of x over parts 0 to count, or their volumes. room: for some at a time
@@ -27591,12 +27382,10 @@ static pg_status pgi_get_parts(pg_solver *s, const void *, int *, int *, double 
 // >>public  The functions of the header.
 // -------------------------------------------------------------------------------------------------------------------
 
-extern "C" {
-
 PG_API void pg_destroy(pg_solver *s)
 {
     if (!s) return;
-    const int previous = pgi_make_current(s);
+    const pgi_current device(pgi_device_of(s));
 #if PGI_GPU
     if (s->cuda) {
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
@@ -27609,8 +27398,9 @@ PG_API void pg_destroy(pg_solver *s)
     pgi_forget_direct(s);
     const int pending = s->comm && s->comm->pending;
     pgi_comm_close(s->comm);    // other GPUs write to the workspace until then
-    if (!pending) pgi_release(s);
-    pgi_restore_current(s, previous);
+    const pg_allocator a = pgi_allocator_of(s);
+    if (!pending && s->workspace && s->owns_workspace)
+        a.free(a.user, s->workspace, s->bytes, pgi_workspace_kind(s), s->desc.stream);
     free(s->bounds);
     free(s->parts);
     free(s->kept);
@@ -27620,28 +27410,25 @@ PG_API void pg_destroy(pg_solver *s)
 PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
 {
     PGI_TRY(pgi_check_result(solver, "solver", "pg_solver pointer"));
-    *solver = NULL;
     return pgi_create(desc, solver, NULL);
 }
 
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
 {
     PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
-    *bytes = 0;
     return pgi_create(desc, NULL, bytes);
 }
 
 PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
 {
-    char *text = pgi_thread_error;
-    text[0] = 0;
-    if (!lo || !hi) return pgi_wrong(text, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
-    PGI_TRY(pgi_check_desc(desc, text));
+    pgi_thread_error[0] = 0;
+    PGI_WRONG_IF(!lo || !hi, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
+    PGI_TRY(pgi_check_desc(desc));
     pg_desc d = *desc;
     int rank, ranks;
-    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks, text));
-    PGI_TRY(pgi_check_size(&d, text));
-    PGI_TRY(pgi_check_part(&d, rank, ranks, text));
+    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks));
+    PGI_TRY(pgi_check_size(&d));
+    PGI_TRY(pgi_check_part(&d, rank, ranks));
     memcpy(lo, d.lo, sizeof d.lo);
     memcpy(hi, d.hi, sizeof d.hi);
     return PG_OK;
@@ -27650,7 +27437,7 @@ PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
 PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
     pgi_thread_error[0] = 0;
-    if (!s || !desc) return pgi_wrong(pgi_thread_error, "%s is NULL", s ? "desc" : "solver");
+    PGI_WRONG_IF(!s || !desc, "%s is NULL", s ? "desc" : "solver");
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
@@ -27675,18 +27462,22 @@ PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_r
     if (status != PG_OK) return status;
     status = pg_solve(s, u, f, NULL);
     if (status == PG_OK) status = pg_get_report(s, report ? report : &unused);
-    snprintf(pgi_thread_error, sizeof pgi_thread_error, "%s", s->error);
     pg_destroy(s);
     return status;
 }
 
-// Every call on a handle: check it, make its device current, do the work, restore.
-#define PGI_CALL(work)                                                                                                 \
-    PGI_TRY(pgi_begin_call(s));                                                                                        \
-    const int previous = pgi_make_current(s);                                                                          \
-    const pg_status status = (work);                                                                                   \
-    pgi_restore_current(s, previous);                                                                                  \
-    return status
+// Every call on a handle: check it, make its device current, do the work, restore. The handle keeps what was wrong.
+template <class Work> static pg_status pgi_on(pg_solver *s, Work work)
+{
+    pg_status status = pgi_begin_call(s);
+    if (status == PG_OK) {
+        const pgi_current device(pgi_device_of(s));
+        status = work();
+    }
+    if (s) snprintf(s->error, sizeof s->error, "%s", status == PG_OK ? "" : pgi_thread_error);
+    return status;
+}
+#define PGI_CALL(work) return pgi_on(s, [&] { return work; })
 
 PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *stop)
 {
@@ -27725,50 +27516,22 @@ PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r
     PGI_CALL(pgi_residual_call(s, u, f, r));
 }
 
-PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
-{
-    PGI_TRY(pgi_begin_call(s));
-    if (alpha < 0 && s->fastest && !s->is_direct)
-        return pgi_wrong(s->error,
-                         "alpha is %g, but PG_FASTEST chose PG_FMG for the alpha of pg_create, and that needs alpha >= "
-                         "0; give PG_DIRECT in flags, or create the solver with such an alpha",
-                         alpha);
-    const pg_status status = pgi_check_alpha(&s->desc, alpha, s->error);
-    if (pgi_wants_remedies(s->error))
-        pgi_add_text(s->error, sizeof s->error, " of either sign PG_DIRECT takes it, if pg_create does");
-    if (status != PG_OK) return status;
-    if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
-    s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
-    s->desc.alpha = alpha;
-    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha, s->desc.flags);
-    return PG_OK;
-}
-
-PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream)
-{
-    PGI_TRY(pgi_begin_call(s));
-    s->desc.stream = stream;
-    return PG_OK;
-}
-
-static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, int kind, double *result)
-{
-    PGI_CALL(pgi_reduce_call(s, x, y, partner, kind, result));
-}
+PG_API pg_status pg_set_alpha(pg_solver *s, double alpha) { PGI_CALL(pgi_set_alpha(s, alpha)); }
+PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream) { PGI_CALL((s->desc.stream = stream, PG_OK)); }
 
 PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
 {
-    return pgi_reduce_public(s, x, NULL, PGI_SELF, pgi_number(kind), result);
+    PGI_CALL(pgi_reduce_call(s, x, NULL, PGI_SELF, pgi_number(kind), result));
 }
 
 PG_API pg_status pg_sum(pg_solver *s, const void *x, double *result)
 {
-    return pgi_reduce_public(s, x, NULL, PGI_ONE, PG_NORM_L2, result);
+    PGI_CALL(pgi_reduce_call(s, x, NULL, PGI_ONE, PG_NORM_L2, result));
 }
 
 PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *result)
 {
-    return pgi_reduce_public(s, x, y, PGI_OTHER, PG_NORM_L2, result);
+    PGI_CALL(pgi_reduce_call(s, x, y, PGI_OTHER, PG_NORM_L2, result));
 }
 
 PG_API const char *pg_last_error(const pg_solver *s) { return s ? s->error : pgi_thread_error; }
@@ -27790,42 +27553,31 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 }
 
 // The fields of the header's structs, in their order: what pg_abi tells.
-#define PGI_FIELDS_OF_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
-#define PGI_FIELDS_OF_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
-#define PGI_FIELDS_OF_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
-#define PGI_FIELDS_OF_MESSAGE(X, S) X(S, peer) X(S, send) X(S, receive) X(S, send_bytes) X(S, receive_bytes)
-#define PGI_FIELDS_OF_TRANSPORT(X, S)                                                                                  \
+// clang-format off
+#define PGI_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
+#define PGI_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
+#define PGI_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
+#define PGI_RANK_MESSAGE(X, S) X(S, peer) X(S, send) X(S, receive) X(S, send_bytes) X(S, receive_bytes)
+#define PGI_TRANSPORT(X, S)                                                                                            \
     X(S, struct_size) X(S, rank) X(S, ranks) X(S, user) X(S, gather) X(S, exchange) X(S, abort)
-#define PGI_FIELDS_OF_COMM(X, S) X(S, kind) X(S, handle)
-#define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
-    X(S, struct_size)                                                                                                  \
-    X(S, n)                                                                                                            \
-    X(S, dim)                                                                                                          \
-    X(S, centring)                                                                                                     \
-    X(S, h)                                                                                                            \
-    X(S, coord)                                                                                                        \
-    X(S, weight)                                                                                                       \
-    X(S, conductance)                                                                                                  \
-    X(S, face)                                                                                                         \
+#define PGI_COMM(X, S) X(S, kind) X(S, handle)
+#define PGI_DESC(X, S)                                                                                                 \
+    X(S, struct_size) X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face)   \
     X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness)                 \
-        X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust)             \
-            X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) \
-                X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)            \
-                    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) \
-                        X(S, hi) X(S, time_limit)
-#define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
-    X(S, struct_size)                                                                                                  \
-    X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \
-        X(S, workspace) X(S, workspace_bytes) X(S, allocator)
-#define PGI_FIELDS_OF_REPORT(X, S)                                                                                     \
-    X(S, outcome)                                                                                                      \
-    X(S, iterations) X(S, rhs_norm) X(S, first_residual) X(S, residual) X(S, floor) X(S, factor) X(S, removed_mean)    \
-        X(S, milliseconds) X(S, history_count) X(S, history) X(S, backend) X(S, problem) X(S, message) X(S, method)    \
-            X(S, accelerated) X(S, pockets) X(S, warning)
-#define PGI_FIELDS_OF_STOP(X, S)                                                                                       \
-    X(S, struct_size)                                                                                                  \
-    X(S, rtol) X(S, atol) X(S, relative_to_first) X(S, min_iter) X(S, max_iter) X(S, check) X(S, norm) X(S, guess)     \
-        X(S, monitor) X(S, user)
+    X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)  \
+    X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post)          \
+    X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream) X(S, workspace)         \
+    X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) X(S, hi) X(S, time_limit)
+#define PGI_DENSE_DESC(X, S)                                                                                           \
+    X(S, struct_size) X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device)        \
+    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)
+#define PGI_REPORT(X, S)                                                                                               \
+    X(S, outcome) X(S, iterations) X(S, rhs_norm) X(S, first_residual) X(S, residual) X(S, floor) X(S, factor)         \
+    X(S, removed_mean) X(S, milliseconds) X(S, history_count) X(S, history) X(S, backend) X(S, problem) X(S, message)  \
+    X(S, method) X(S, accelerated) X(S, pockets) X(S, warning)
+#define PGI_STOP(X, S)                                                                                                 \
+    X(S, struct_size) X(S, rtol) X(S, atol) X(S, relative_to_first) X(S, min_iter) X(S, max_iter) X(S, check)          \
+    X(S, norm) X(S, guess) X(S, monitor) X(S, user)
 #define PGI_FIELD(S, F) {#S "." #F, offsetof(S, F), sizeof(((S *)NULL)->F)},
 #define PGI_STRUCT(S, FIELDS) {#S, 0, sizeof(S)}, FIELDS(PGI_FIELD, S)
 
@@ -27833,49 +27585,37 @@ PG_API const pg_abi_entry *pg_abi(void)
 {
     static const pg_abi_entry table[] = {
         {"version", 0, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH},
-        // clang-format off
-        PGI_STRUCT(pg_face, PGI_FIELDS_OF_FACE)
-        PGI_STRUCT(pg_cell_value, PGI_FIELDS_OF_CELL_VALUE)
-        PGI_STRUCT(pg_allocator, PGI_FIELDS_OF_ALLOCATOR)
-        PGI_STRUCT(pg_rank_message, PGI_FIELDS_OF_MESSAGE)
-        PGI_STRUCT(pg_transport, PGI_FIELDS_OF_TRANSPORT)
-        PGI_STRUCT(pg_comm, PGI_FIELDS_OF_COMM)
-        PGI_STRUCT(pg_desc, PGI_FIELDS_OF_DESC)
-        PGI_STRUCT(pg_dense_desc, PGI_FIELDS_OF_DENSE_DESC)
-        PGI_STRUCT(pg_report, PGI_FIELDS_OF_REPORT)
-        PGI_STRUCT(pg_stop, PGI_FIELDS_OF_STOP)
-        // clang-format on
+        PGI_STRUCT(pg_face, PGI_FACE) PGI_STRUCT(pg_cell_value, PGI_CELL_VALUE) PGI_STRUCT(pg_allocator, PGI_ALLOCATOR)
+        PGI_STRUCT(pg_rank_message, PGI_RANK_MESSAGE) PGI_STRUCT(pg_transport, PGI_TRANSPORT)
+        PGI_STRUCT(pg_comm, PGI_COMM) PGI_STRUCT(pg_desc, PGI_DESC) PGI_STRUCT(pg_dense_desc, PGI_DENSE_DESC)
+        PGI_STRUCT(pg_report, PGI_REPORT) PGI_STRUCT(pg_stop, PGI_STOP)
         {NULL, 0, 0}};
     return table;
 }
+// clang-format on
 
 PG_API const char *pg_version(void)
 {
     static thread_local char text[256];
-    int used =
-        snprintf(text, sizeof text, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
+    const size_t room = sizeof text;
+    snprintf(text, room, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
 #if PGI_GPU
-    const int architectures[] = {__CUDA_ARCH_LIST__};
-    used += snprintf(text + used, sizeof text - (size_t)used, ", CUDA %d.%d for", CUDART_VERSION / 1000,
-                     CUDART_VERSION % 1000 / 10);
-    for (size_t q = 0; q < sizeof architectures / sizeof *architectures && used < 200; q++)
-        used += snprintf(text + used, sizeof text - (size_t)used, " sm_%d", architectures[q] / 10);
+    pgi_add_text(text, room, ", CUDA %d.%d for", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    for (const int architecture : {__CUDA_ARCH_LIST__})
+        if (strlen(text) < 200) pgi_add_text(text, room, " sm_%d", architecture / 10);
 #else
-    used += snprintf(text + used, sizeof text - (size_t)used, ", no CUDA");
+    pgi_add_text(text, room, ", no CUDA");
 #endif
 #ifdef _OPENMP
-    used += snprintf(text + used, sizeof text - (size_t)used, ", OpenMP");
+    pgi_add_text(text, room, ", OpenMP");
 #else
-    used += snprintf(text + used, sizeof text - (size_t)used, ", serial");
+    pgi_add_text(text, room, ", serial");
 #endif
-    snprintf(text + used, sizeof text - (size_t)used, "%s%s%s%s%s%s", PGI_F32 ? "" : ", without f32",
-             PGI_DIRECT ? "" : ", without PG_DIRECT", PGI_DENSE ? "" : ", without dense systems",
-             PGI_WITH_CELLS ? "" : ", without masks",
-             PGI_KRYLOV ? "" : ", without Krylov methods", PGI_RANKS ? "" : ", without ranks");
+    pgi_add_text(text, room, "%s%s%s%s%s%s", PGI_F32 ? "" : ", without f32", PGI_DIRECT ? "" : ", without PG_DIRECT",
+                 PGI_DENSE ? "" : ", without dense systems", PGI_WITH_CELLS ? "" : ", without masks",
+                 PGI_KRYLOV ? "" : ", without Krylov methods", PGI_RANKS ? "" : ", without ranks");
     return text;
 }
-
-}    // extern "C"
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>dense  Dense systems: sweeps over the rows of a matrix. Loops, checks, verdicts and reports are those of pg_solve.
@@ -27945,14 +27685,9 @@ template <class T> struct pgi_matrix {
 
 template <class T> static pgi_matrix<T> pgi_matrix_of(const pg_dense *d)
 {
-    pgi_matrix<T> m;
-    m.a = (const T *)d->a;
-    m.inverse = (const T *)d->inverse;
-    m.lda = d->lda;
-    m.n = d->desc.n;
-    m.backward = d->desc.flags & PG_BACKWARD ? 1 : 0;
-    m.aligned = (uintptr_t)m.a % 16 == 0 && d->lda * (int64_t)sizeof(T) % 16 == 0;
-    return m;
+    const T *const a = (const T *)d->a;
+    const int aligned = (uintptr_t)a % 16 == 0 && d->lda * (int64_t)sizeof(T) % 16 == 0;
+    return {a, (const T *)d->inverse, d->lda, d->desc.n, d->desc.flags & PG_BACKWARD ? 1 : 0, aligned};
 }
 
 // Which of its two arrays holds the iterate.
@@ -28586,18 +28321,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_DENSE_THREADS, 1
     if (threadIdx.x == 0) *turns.ticket = *turns.solved = 0;
 }
 
-template <class T> static pgi_dense_job<T> pgi_dense_job_of(const pg_dense *d, int turn)
-{
-    pgi_dense_job<T> job;
-    memset(&job, 0, sizeof job);
-    job.x = (T *)d->x[turn];
-    job.y = (T *)d->x[1 - turn];
-    job.parts = d->parts;
-    job.partials = d->partials;
-    job.state = d->s.state;
-    return job;
-}
-
 template <class T> static void pgi_cuda_dense_copy(pg_dense *d, int store)
 {
     pg_solver *s = &d->s;
@@ -28609,9 +28332,8 @@ template <class T> static void pgi_cuda_dense_copy(pg_dense *d, int store)
 template <class T> static void pgi_cuda_dense_measure(pg_dense *d, int vector, int again)
 {
     pg_solver *s = &d->s;
-    pgi_dense_job<T> job = pgi_dense_job_of<T>(d, 0);
+    const pgi_dense_job<T> job = {(T *)d->x[0], (T *)d->x[1], 0, d->parts, again, 0, d->partials, s->state};
     const int blocks = (d->desc.n + PGI_BLOCK - 1) / PGI_BLOCK;
-    job.again = again;
     PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : PGI_REDUCE_BLOCKS, dim3(PGI_BLOCK), 0,
                      pgi_dense_measure_kernel<T>, pgi_matrix_of<T>(d), job, vector, d->desc.flags & PG_JACOBI ? 1 : 0);
 }
@@ -28619,10 +28341,8 @@ template <class T> static void pgi_cuda_dense_measure(pg_dense *d, int vector, i
 template <class T> static void pgi_cuda_dense_rows(pg_dense *d, int pass, int again, int turn, double factor)
 {
     pg_solver *s = &d->s;
-    pgi_dense_job<T> job = pgi_dense_job_of<T>(d, turn);
-    job.pass = pass;
-    job.again = again;
-    job.factor = factor;
+    const pgi_dense_job<T> job = {(T *)d->x[turn], (T *)d->x[1 - turn], pass,    d->parts, again,
+                                  factor,          d->partials,         s->state};
     PGI_LAUNCH_EARLY(s, pgi_dense_blocks(d->desc.n, d->parts), dim3(PGI_BLOCK), 0, pgi_dense_rows_kernel<T>,
                      pgi_matrix_of<T>(d), job);
 }
@@ -28630,16 +28350,12 @@ template <class T> static void pgi_cuda_dense_rows(pg_dense *d, int pass, int ag
 template <class T> static void pgi_cuda_gauss_seidel(pg_dense *d)
 {
     pg_solver *s = &d->s;
-    pgi_dense_sweep<T> w;
-    memset(&w, 0, sizeof w);
-    w.x = (T *)d->x[0];
-    w.rest = (T *)d->sum;
-    w.turns.ticket = d->turns;
-    w.turns.left = d->turns + 1;
-    w.turns.solved = d->turns + 2;
-    w.turns.ready = d->turns + PGI_DENSE_FLAGS;
-    w.state = s->state;
-    w.panels = (d->desc.n + PGI_DENSE_PANEL - 1) / PGI_DENSE_PANEL;
+    unsigned *const t = d->turns;
+    const pgi_dense_sweep<T> w = {(T *)d->x[0],
+                                  (T *)d->sum,
+                                  {t, t + 1, t + 2, t + PGI_DENSE_FLAGS},
+                                  s->state,
+                                  (d->desc.n + PGI_DENSE_PANEL - 1) / PGI_DENSE_PANEL};
     const int most = 2 * w.panels + 1;
     PGI_LAUNCH(s, s->multiprocessors < most ? s->multiprocessors : most, dim3(PGI_DENSE_THREADS),
                pgi_gauss_seidel_kernel<T>, pgi_matrix_of<T>(d), w);
@@ -28731,37 +28447,36 @@ static void pgi_dense_program(pg_solver *s)
 
 static const unsigned pgi_dense_methods = PG_JACOBI | PG_GAUSS_SEIDEL | PG_SOR;
 
-static pg_status pgi_dense_check_flags(pg_dense_desc *d, char text[512])
+static pg_status pgi_dense_check_flags(pg_dense_desc *d)
 {
     const unsigned known = PG_F64 | PG_F32 | pgi_dense_methods | PG_BACKWARD | PG_RESTORE;
-    if (d->flags & ~known)
-        return pgi_wrong(text, "flags contain 0x%x, which dense systems do not know; see the list at PG_GAUSS_SEIDEL",
-                         d->flags & ~known);
-    PGI_TRY(pgi_check_group(text, &d->flags, "precision", PG_F64 | PG_F32, PG_F64));
-    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_dense_methods, PG_GAUSS_SEIDEL));
-    const pg_status status = pgi_check_left_out(d->flags & PG_F32, text);
-    if (status != PG_OK) pgi_add_text(text, 512, " use PG_F64");
+    PGI_WRONG_IF(d->flags & ~known,
+                 "flags contain 0x%x, which dense systems do not know; see the list at PG_GAUSS_SEIDEL",
+                 d->flags & ~known);
+    PGI_TRY(pgi_check_group(&d->flags, "precision", PG_F64 | PG_F32, PG_F64));
+    PGI_TRY(pgi_check_group(&d->flags, "method", pgi_dense_methods, PG_GAUSS_SEIDEL));
+    const pg_status status = pgi_check_left_out(d->flags & PG_F32);
+    if (status != PG_OK) pgi_add_text(pgi_thread_error, 512, " use PG_F64");
     if (status != PG_OK) return status;
-    if (d->flags & PG_JACOBI && d->flags & PG_BACKWARD)
-        return pgi_unsupported(text,
-                               "PG_BACKWARD does not go with PG_JACOBI, whose rows have no order; use PG_GAUSS_SEIDEL");
-    if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= 2)
-        return pgi_wrong(text, "omega is %g; it must lie between 0 and 2, or be 0 for the default", d->omega);
-    if (d->flags & PG_GAUSS_SEIDEL && d->omega != 0 && d->omega != 1)
-        return pgi_wrong(text, "omega is %g with PG_GAUSS_SEIDEL, which has 1; use PG_SOR", d->omega);
+    PGI_UNSUPPORTED_IF(d->flags & PG_JACOBI && d->flags & PG_BACKWARD,
+                       "PG_BACKWARD does not go with PG_JACOBI, whose rows have no order; use PG_GAUSS_SEIDEL");
+    PGI_WRONG_IF(!pgi_finite(d->omega) || d->omega < 0 || d->omega >= 2,
+                 "omega is %g; it must lie between 0 and 2, or be 0 for the default", d->omega);
+    PGI_WRONG_IF(d->flags & PG_GAUSS_SEIDEL && d->omega != 0 && d->omega != 1,
+                 "omega is %g with PG_GAUSS_SEIDEL, which has 1; use PG_SOR", d->omega);
     return PG_OK;
 }
 
-static pg_status pgi_dense_check_matrix(pg_dense_desc *d, char text[512])
+static pg_status pgi_dense_check_matrix(pg_dense_desc *d)
 {
     const size_t element = pgi_element(d->flags);
     const int most = 1 << 30;
-    if (d->n < 1 || d->n > most) return pgi_wrong(text, "n is %d; it must be 1 to %d", d->n, most);
+    PGI_WRONG_IF(d->n < 1 || d->n > most, "n is %d; it must be 1 to %d", d->n, most);
     if (d->lda == 0) d->lda = d->n;
-    if (d->lda < d->n || d->lda > INT64_MAX / (int64_t)element / d->n)
-        return pgi_wrong(text, "lda is %lld; it must be at least n, which is %d, and n rows must be a memory's size",
-                         (long long)d->lda, d->n);
-    return pgi_check_allocator(&d->allocator, text);
+    PGI_WRONG_IF(d->lda < d->n || d->lda > INT64_MAX / (int64_t)element / d->n,
+                 "lda is %lld; it must be at least n, which is %d, and n rows must be a memory's size",
+                 (long long)d->lda, d->n);
+    return pgi_check_allocator(&d->allocator);
 }
 
 // Lays out the workspace: counters, which begin as zeros, then state, sums and vectors. Returns the counters' bytes.
@@ -28781,11 +28496,8 @@ static size_t pgi_dense_layout(pg_dense *d, pgi_arena *arena)
     d->inverse = pgi_take_block(arena, vector);
     d->sum = pgi_take_block(arena, vector);
     if (!s->staged) return table_bytes;
-    pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f};
-    for (int q = 0; q < 2; q++) {
-        const pgi_grid g = {pgi_take_block(arena, vector), 0, d->desc.n, d->desc.n, d->desc.n};
-        *stage[q] = g;
-    }
+    for (pgi_grid *const stage : {&s->stage_u, &s->stage_f})
+        *stage = {pgi_take_block(arena, vector), 0, d->desc.n, d->desc.n, d->desc.n};
     d->lda = (d->desc.n + PGI_DENSE_PANEL - 1) / PGI_DENSE_PANEL * (int64_t)PGI_DENSE_PANEL;
     d->a = d->copy = pgi_take_block(arena, n * (size_t)d->lda * element);
     return table_bytes;
@@ -28814,18 +28526,18 @@ static void pgi_dense_describe(pg_dense *d)
 }
 
 // Everything that needs no workspace.
-static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char text[512])
+static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d)
 {
     pg_solver *s = &d->s;
-    if (!desc) return pgi_wrong(text, "desc is NULL; pass the address of a pg_dense_desc");
-    PGI_TRY(pgi_check_own_size("desc.struct_size", desc->struct_size, sizeof *desc, text));
+    PGI_WRONG_IF(!desc, "desc is NULL; pass the address of a pg_dense_desc");
+    PGI_TRY(pgi_check_own_size("desc.struct_size", desc->struct_size, sizeof *desc));
     d->desc = *desc;
     d->desc.struct_size = sizeof d->desc;
-    PGI_TRY(pgi_dense_check_flags(&d->desc, text));
-    PGI_TRY(pgi_dense_check_matrix(&d->desc, text));
+    PGI_TRY(pgi_dense_check_flags(&d->desc));
+    PGI_TRY(pgi_dense_check_matrix(&d->desc));
     d->choose_omega = d->desc.flags & PG_SOR && d->desc.omega == 0;
     pgi_dense_describe(d);
-    PGI_TRY(pgi_check_backend(&s->desc, &s->device, s->warning, text));
+    PGI_TRY(pgi_check_backend(&s->desc, &s->device, s->warning));
     d->desc.backend = s->desc.backend;
     d->desc.device = s->desc.device;
     d->desc.omega = s->desc.omega;
@@ -28844,12 +28556,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
     d->lda = d->desc.lda;
     d->parts = n >= 8192 ? 1 : n >= 4096 ? 2 : n >= 2048 ? 4 : 8;    // so that all processors have some
     const int64_t work = (int64_t)n * (d->desc.flags & PG_JACOBI || n < PGI_DENSE_BLOCK ? n : PGI_DENSE_BLOCK);
-    d->team = 1;
-#ifdef _OPENMP
-    const int threads = omp_get_max_threads();
-    if (work > PGI_SERIAL) d->team = work / PGI_SERIAL < threads ? (int)(work / PGI_SERIAL) : threads;
-#endif
-    (void)work;
+    d->team = pgi_early_threads(work);
     pgi_arena measure = {NULL, NULL, 0};
     pgi_dense_layout(d, &measure);
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
@@ -28866,7 +28573,7 @@ static void pgi_dense_copy(pg_dense *d, void *to, size_t to_pitch, const void *f
 }
 
 // The inverse diagonal. Refuses a row without one.
-template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal, char text[512])
+template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal)
 {
     pg_solver *s = &d->s;
     const int n = d->desc.n;
@@ -28875,26 +28582,18 @@ template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal, c
         for (int i = 0; i < n; i++) diagonal[i] = ((const T *)d->desc.A)[i * (d->desc.lda + 1)];
     else
         pgi_dense_copy(d, diagonal, sizeof(T), d->desc.A, ((size_t)d->desc.lda + 1) * sizeof(T), sizeof(T));
-    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
+    PGI_TRY(s->failed);
     for (int i = 0; i < n; i++) {
         const double value = (double)diagonal[i], size = fabs(value);
         diagonal[i] = (T)1 / diagonal[i];
-        if (pgi_finite(value) && (value == 0 || !pgi_finite((double)diagonal[i])))
-            return pgi_wrong(
-                text, "A[%d][%d] is %g: row %d cannot be divided by its diagonal; exchange rows so that none is 0", i,
-                i, value, i);
+        PGI_WRONG_IF(pgi_finite(value) && (value == 0 || !pgi_finite((double)diagonal[i])),
+                     "A[%d][%d] is %g: row %d cannot be divided by its diagonal; exchange rows so that none is 0", i, i,
+                     value, i);
         if (pgi_finite(value) && size > largest) largest = size;
     }
     s->spectrum.largest_diagonal = largest;
     pgi_dense_copy(d, d->inverse, sizeof(T), diagonal, sizeof(T), sizeof(T));
-    return s->failed ? pgi_refuse(text, s->failed, "%s", s->error) : PG_OK;
-}
-
-// What state.sums has after a pass of power steps: the norm of the vector.
-static double pgi_dense_read_norm(pg_dense *d)
-{
-    pgi_read_state(&d->s, d->s.state);
-    return sqrt(d->s.host.sums[1]);
+    return s->failed;
 }
 
 // The spectral radius of Jacobi's iteration: what the last power steps multiply a random vector with, on average.
@@ -28912,7 +28611,8 @@ template <class T> static double pgi_dense_radius(pg_dense *d, T *start)
     double factor = 1;
     for (int step = 0; step < PGI_DENSE_STEPS && d->s.failed == PG_OK; step++) {
         d->ops->rows(d, PGI_DENSE_POWER, 0, step & 1, factor);
-        const double norm = pgi_dense_read_norm(d);    // of `factor` times what a vector of norm 1 becomes
+        pgi_read_state(&d->s, d->s.state);
+        const double norm = sqrt(d->s.host.sums[1]);    // of `factor` times what a vector of norm 1 becomes
         if (!(norm > 0) || !pgi_finite(norm)) return norm == 0 ? 0 : DBL_MAX;
         if (step >= PGI_DENSE_STEPS - PGI_DENSE_MEASURED) growth *= norm;
         factor = 1 / norm;
@@ -28932,61 +28632,50 @@ static void pgi_dense_choose(pg_dense *d, double radius)
              s->desc.omega, (int)PGI_DENSE_STEPS, radius);
 }
 
-template <class T> static pg_status pgi_dense_read_as(pg_dense *d, char text[512])
+template <class T> static pg_status pgi_dense_read_as(pg_dense *d)
 {
     pg_solver *s = &d->s;
     const size_t row = (size_t)d->desc.n * sizeof(T);
     T *vector = (T *)malloc(row);
-    if (!vector) return pgi_no_memory(text, "not enough host memory for %d values", d->desc.n);
-    pg_status status = pgi_dense_invert(d, vector, text);
+    if (!vector) return pgi_no_memory("not enough host memory for %d values", d->desc.n);
+    pg_status status = pgi_dense_invert(d, vector);
     if (status == PG_OK && d->copy)
         pgi_dense_copy(d, d->copy, (size_t)d->lda * sizeof(T), d->desc.A, (size_t)d->desc.lda * sizeof(T), row);
     if (status == PG_OK && d->choose_omega) pgi_dense_choose(d, pgi_dense_radius(d, vector));
     free(vector);
-    if (status == PG_OK && s->failed) status = pgi_refuse(text, s->failed, "%s", s->error);
-    return status;
+    return status == PG_OK ? s->failed : status;
 }
 
-static pg_status pgi_dense_read(pg_dense *d, char text[512])
+static pg_status pgi_dense_read(pg_dense *d)
 {
     pg_solver *s = &d->s;
-    PGI_TRY(pgi_check_not_captured(s, "the matrix cannot be read", "do it before", text));
+    PGI_TRY(pgi_check_not_captured(s, "the matrix cannot be read", "do it before"));
     pgi_take_stream(s);
     d->readable = 0;
     pgi_set_call(s, pgi_call());
     pg_status status = PG_OK;
-    pgi_in_precision(pgi_is_f32(d->desc.flags), [&](auto t) { status = pgi_dense_read_as<decltype(t)>(d, text); });
+    pgi_in_precision(pgi_is_f32(d->desc.flags), [&](auto t) { status = pgi_dense_read_as<decltype(t)>(d); });
     d->readable = status == PG_OK;
     return status;
 }
 
-static pg_status pgi_dense_build(pg_dense *d, char text[512])
+static pg_status pgi_dense_build(pg_dense *d)
 {
     pg_solver *s = &d->s;
-    PGI_TRY(pgi_check_not_captured(s, "a solver cannot be created", "create it before", text));
 #if PGI_GPU
     if (s->cuda) {
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
         s->clusters = pgi_cuda_clusters(s);
     }
 #endif
-    PGI_TRY(pgi_check_array(s, "A", d->desc.A, text));
-    PGI_TRY(pgi_take_workspace(s, text));
-    pgi_arena measure = {NULL, NULL, 0};
-    const size_t table_bytes = pgi_dense_layout(d, &measure);
-    char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
-    if (!mirror) return pgi_no_memory(text, "not enough host memory for %zu bytes", table_bytes);
-    pgi_arena arena = {s->workspace, mirror, 0};
-    pgi_dense_layout(d, &arena);
-    s->host.outcome = PG_NOT_RUN;
-    pgi_upload(s, mirror, table_bytes);
-    free(mirror);
+    PGI_TRY(pgi_check_array(s, "A", d->desc.A));
+    PGI_TRY(pgi_fill_workspace(s, [&](pgi_arena *arena) { return pgi_dense_layout(d, arena); }));
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK) pgi_record_graphs(s);
 #endif
-    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
+    PGI_TRY(s->failed);
     d->desc.workspace_bytes = s->desc.workspace_bytes = s->bytes;
-    return pgi_dense_read(d, text);
+    return pgi_dense_read(d);
 }
 
 // ---- calls ----
@@ -28996,20 +28685,18 @@ static pg_status pgi_dense_check_apart(pg_dense *d, const void *u, const void *o
     const size_t element = pgi_element(d->desc.flags);
     const char *a = (const char *)u, *b = (const char *)other;
     if (a + (size_t)d->desc.n * element <= b || b + (size_t)count * element <= a) return PG_OK;
-    return pgi_refuse_overlap(&d->s, "u", u, name, other);
+    return pgi_refuse_overlap("u", u, name, other);
 }
 
 static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *caller)
 {
     pg_solver *s = &d->s;
     pg_stop stop;
-    if (!d->readable)
-        return pgi_unsupported(s->error,
-                               "the matrix was refused by the last pg_dense_update; mend it and call that again");
-    PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
+    PGI_UNSUPPORTED_IF(!d->readable, "the matrix was refused by the last pg_dense_update; mend it and call that again");
+    PGI_TRY(pgi_check_stop(s, caller, &stop));
     if (d->desc.flags & PG_JACOBI && (!caller || caller->check == 0)) stop.check = 1;    // it has the residual anyway
-    PGI_TRY(pgi_check_array(s, "u", u, s->error));
-    PGI_TRY(pgi_check_array(s, "f", f, s->error));
+    PGI_TRY(pgi_check_array(s, "u", u));
+    PGI_TRY(pgi_check_array(s, "f", f));
     PGI_TRY(pgi_dense_check_apart(d, u, f, "f", d->desc.n));
     PGI_TRY(pgi_dense_check_apart(d, u, d->desc.A, "A", (d->desc.n - 1) * d->desc.lda + d->desc.n));
     PGI_TRY(pgi_begin_solve(s, caller, &stop));
@@ -29034,70 +28721,42 @@ static pg_status pgi_dense_get_report(pg_dense *d, pg_report *report)
     return PG_OK;
 }
 
-// The common begin of all calls on a handle.
-static pg_status pgi_dense_begin_call(pg_dense *d)
-{
-    if (!d) return pgi_wrong(pgi_thread_error, "solver is NULL; create one with pg_dense_create");
-    return pgi_begin_call(&d->s);
-}
-
-extern "C" {
-
 PG_API void pg_dense_destroy(pg_dense *d)
 {
     if (d) pg_destroy(&d->s);
 }
 
-// Makes a solver, or (solver NULL) finds the bytes of its workspace.
 static pg_status pgi_dense_create(const pg_dense_desc *desc, pg_dense **solver, size_t *bytes)
 {
-    char *const text = pgi_thread_error;
-    pg_dense *const d = (pg_dense *)calloc(1, sizeof *d);
-    if (!d) return pgi_no_memory(text, "not enough host memory for a solver (%zu bytes)", sizeof *d);
-    pg_status status = pgi_dense_prepare(desc, d, text);
-    if (status == PG_OK && solver) {
-        const int previous = pgi_make_current(&d->s);
-        status = pgi_dense_build(d, text);
-        pgi_restore_current(&d->s, previous);
-    }
-    if (status == PG_OK && bytes) *bytes = d->s.bytes;
-    if (status == PG_OK && solver)
-        *solver = d;
-    else
-        pg_dense_destroy(d);
-    return status;
+    return pgi_create_as(
+        solver, bytes, [&](pg_dense *d) { return pgi_dense_prepare(desc, d); }, pgi_dense_build);
 }
 
 PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver)
 {
     PGI_TRY(pgi_check_result(solver, "solver", "pg_dense pointer"));
-    *solver = NULL;
     return pgi_dense_create(desc, solver, NULL);
 }
 
 PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *bytes)
 {
     PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
-    *bytes = 0;
     return pgi_dense_create(desc, NULL, bytes);
 }
 
 PG_API pg_status pg_dense_query_desc(const pg_dense *d, pg_dense_desc *desc)
 {
     pgi_thread_error[0] = 0;
-    if (!d || !desc) return pgi_wrong(pgi_thread_error, "%s is NULL", d ? "desc" : "solver");
+    PGI_WRONG_IF(!d || !desc, "%s is NULL", d ? "desc" : "solver");
     *desc = d->desc;
     return PG_OK;
 }
 
 #define PGI_DENSE_CALL(work)                                                                                           \
-    PGI_TRY(pgi_dense_begin_call(d));                                                                                  \
-    const int previous = pgi_make_current(&d->s);                                                                      \
-    const pg_status status = (work);                                                                                   \
-    pgi_restore_current(&d->s, previous);                                                                              \
-    return status
+    PGI_WRONG_IF(!d, "solver is NULL; create one with pg_dense_create");                                               \
+    return pgi_on(&d->s, [&] { return work; })
 
-PG_API pg_status pg_dense_update(pg_dense *d) { PGI_DENSE_CALL(pgi_dense_read(d, d->s.error)); }
+PG_API pg_status pg_dense_update(pg_dense *d) { PGI_DENSE_CALL(pgi_dense_read(d)); }
 PG_API pg_status pg_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *stop)
 {
     PGI_DENSE_CALL(pgi_dense_solve(d, u, f, stop));
@@ -29109,25 +28768,19 @@ PG_API pg_status pg_dense_get_report(pg_dense *d, pg_report *report)
 
 PG_API pg_status pg_dense_set_stream(pg_dense *d, pg_stream stream)
 {
-    PGI_TRY(pgi_dense_begin_call(d));
-    d->s.desc.stream = d->desc.stream = stream;
-    return PG_OK;
+    PGI_DENSE_CALL((d->s.desc.stream = d->desc.stream = stream, PG_OK));
 }
 
 PG_API const char *pg_dense_last_error(const pg_dense *d) { return pg_last_error(d ? &d->s : NULL); }
-
-}    // extern "C"
 
 #else
 
 static pg_status pgi_no_dense()
 {
     return pgi_unsupported(
-        pgi_thread_error,
         "poisson_gpu.cu was compiled with PG_NO_DENSE, which leaves out dense systems; compile it without");
 }
 
-extern "C" {
 PG_API pg_status pg_dense_create(const pg_dense_desc *, pg_dense **solver)
 {
     if (solver) *solver = NULL;
@@ -29145,6 +28798,4 @@ PG_API pg_status pg_dense_solve(pg_dense *, void *, const void *, const pg_stop 
 PG_API pg_status pg_dense_get_report(pg_dense *, pg_report *) { return pgi_no_dense(); }
 PG_API pg_status pg_dense_set_stream(pg_dense *, pg_stream) { return pgi_no_dense(); }
 PG_API const char *pg_dense_last_error(const pg_dense *) { return pgi_thread_error; }
-}    // extern "C"
-
 #endif

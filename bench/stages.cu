@@ -63,23 +63,22 @@ pg_status stages_precondition(pg_solver *s, int cycles)
 
 pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *plan)
 {
-    char *text = pgi_thread_error;
     pgi_hierarchy *lines = NULL;
     pg_solver *s = (pg_solver *)calloc(1, sizeof *s);
     *solver = NULL;
-    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver");
-    pg_status status = pgi_prepare(desc, s, &lines, text);
+    if (!s) return pgi_no_memory("not enough host memory for a solver");
+    pg_status status = pgi_prepare(desc, s, &lines);
     plan->in_one_kernel = s->direct.small.blocks > 0;
 #if PGI_GPU
     if (status == PG_OK && plan->in_one_kernel) {    // planned anew, as a larger problem is
         pgi_arena measure = {NULL, NULL, 0};
         s->direct.small.blocks = 0;
-        status = pgi_plan_cufft(s, text);
+        status = pgi_plan_cufft(s);
         pgi_layout(s, lines, &measure);
         s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     }
 #endif
-    if (status == PG_OK) status = pgi_build(s, lines, text);
+    if (status == PG_OK) status = pgi_build(s, lines);
     pgi_hierarchy_free(lines);
     if (status != PG_OK) {
         pg_destroy(s);

@@ -65,10 +65,10 @@ static pgi_hierarchy *lines_of(const pg_desc *desc)
 {
     pg_desc resolved;
     int device;
-    char warning[160], text[512];
+    char warning[160];
     pg_desc cpu = *desc;
     cpu.backend = PG_CPU;
-    assert_int_equal(pgi_resolve(&cpu, 0, 1, &resolved, &device, warning, text), PG_OK);
+    assert_int_equal(pgi_resolve(&cpu, 0, 1, &resolved, &device, warning), PG_OK);
     pg_desc work;
     pgi_turn(&resolved, &work);
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 1);
@@ -385,8 +385,7 @@ static pg_solver *solver_with_data(const pg_desc *desc, pg_backend backend, int 
     d.backend = backend;
     pg_solver *s = create(&d);
     pg_stop stop;
-    char text[512];
-    assert_int_equal(pgi_check_stop(s, NULL, &stop, text), PG_OK);
+    assert_int_equal(pgi_check_stop(s, NULL, &stop), PG_OK);
     stop.check = stop_check;
     return s;
 }
