@@ -93,7 +93,7 @@ enum { pgi_no_cuda = 0 };
 #endif
 
 // What serves only what is left out has no user then.
-#if !PGI_F32 || !PGI_DIRECT || !PGI_WITH_CELLS || !PGI_KRYLOV || !PGI_RANKS
+#if !PGI_F32 || !PGI_DIRECT || !PGI_DENSE || !PGI_WITH_CELLS || !PGI_KRYLOV || !PGI_RANKS
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 177
 #endif
@@ -101,8 +101,10 @@ enum { pgi_no_cuda = 0 };
 #pragma clang diagnostic ignored "-Wunused-function"
 #pragma clang diagnostic ignored "-Wunneeded-internal-declaration"
 #pragma clang diagnostic ignored "-Wunused-const-variable"
+#pragma clang diagnostic ignored "-Wunused-parameter"
 #elif defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
 #endif
 
@@ -1193,31 +1195,14 @@ template <class... A> static pg_status pgi_no_memory(const char *format, A... ar
     return pgi_refuse(PG_ERROR_MEMORY, format, arguments...);
 }
 
-// Appends to a text what there is room for.
-static void pgi_add_text(char *text, size_t room, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const size_t used = strlen(text);
-    vsnprintf(text + used, room - used, format, arguments);
-    va_end(arguments);
-}
-
-// Lines of a table of refusals: the condition, then a text with the value and the remedy.
-#define PGI_WRONG_IF(condition, ...)                                                                                   \
-    do {                                                                                                               \
-        if (condition) return pgi_wrong(__VA_ARGS__);                                                                  \
-    } while (0)
-#define PGI_UNSUPPORTED_IF(condition, ...)                                                                             \
-    do {                                                                                                               \
-        if (condition) return pgi_unsupported(__VA_ARGS__);                                                            \
-    } while (0)
-
 #define PGI_TRY(call)                                                                                                  \
     do {                                                                                                               \
         const pg_status pgi_status_ = (call);                                                                          \
         if (pgi_status_ != PG_OK) return pgi_status_;                                                                  \
     } while (0)
+// Lines of a table of refusals: the condition, then a text with the value and the remedy.
+#define PGI_WRONG_IF(condition, ...) PGI_TRY((condition) ? pgi_wrong(__VA_ARGS__) : PG_OK)
+#define PGI_UNSUPPORTED_IF(condition, ...) PGI_TRY((condition) ? pgi_unsupported(__VA_ARGS__) : PG_OK)
 
 // Precisions, by flags: of u and f, and of cycles. body(T()) is called with a number of it.
 static int pgi_is_f32(unsigned flags) { return flags & PG_F32 ? 1 : 0; }
@@ -10426,6 +10411,8 @@ template <class... A> static pg_status pgi_comm_fail(pgi_comm *c, const char *fo
     return PG_ERROR_COMM;
 }
 
+namespace
+{
 // A device that is current while one of these lives; -1: whichever is.
 struct pgi_current {
     int device, before;
@@ -10442,6 +10429,7 @@ struct pgi_current {
 #endif
     }
 };
+}    // namespace
 
 #if PGI_RANKS
 // ---- transports of host memory: what they have in common ----
@@ -11821,14 +11809,15 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
     pgi_say(a, (int)d->backend, "backend");
     for (int q = 0; q < 3; q++) {
         const size_t n = (size_t)d->n[q];
-        const int *const kind = (const int *)&d->centring[q];
         pgi_say(a, d->n[q], "n[%d]", q);
-        pgi_say(a, *kind, "centring[%d]", q);
+        pgi_say(a, (int)d->centring[q], "centring[%d]", q);
         pgi_say(a, d->h[q], "h[%d]", q);
         pgi_say(a, d->velocity[q], "velocity[%d]", q);
         pgi_say(a, pgi_hash(d->weight[q], n * sizeof(double)), "the hash of weight[%d]", q);
         pgi_say(a, pgi_hash(d->conductance[q], (n + 1) * sizeof(double)), "the hash of conductance[%d]", q);
         pgi_say(a, d->procs[q], "procs[%d]", q);
+        pgi_say(a, d->beta_face[q] != NULL, "whether there is beta_face[%d]", q);
+        pgi_say(a, d->openness[q] != NULL, "whether there is openness[%d]", q);
     }
     for (int q = 0; q < 6; q++) {
         pgi_say(a, (int)d->face[q].kind, "the kind of face %c %s", "xyz"[q / 2], side[q % 2]);
@@ -11836,8 +11825,6 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
         pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].b : 0, "b of face %c %s", "xyz"[q / 2], side[q % 2]);
     }
     pgi_say(a, d->mask != NULL, "whether there is a mask");
-    for (int q = 0; q < 3; q++) pgi_say(a, d->beta_face[q] != NULL, "whether there is beta_face[%d]", q);
-    for (int q = 0; q < 3; q++) pgi_say(a, d->openness[q] != NULL, "whether there is openness[%d]", q);
     pgi_say(a, d->beta_cell != NULL, "whether there is beta_cell");
     pgi_say(a, d->alpha_cell != NULL, "whether there is alpha_cell");
     pgi_say(a, pgi_hash(d->air_value, (size_t)d->air_values * sizeof *d->air_value), "the hash of air_value");
@@ -23803,6 +23790,18 @@ static void pgi_fmg_correction(pg_solver *s)
 
 static pgi_rhs pgi_outer_rhs(const pg_solver *s) { return pgi_level_rhs(&s->outer, 1); }
 
+// The sums for a norm of f, or of the residual of u. Twice: once more where squares left the range of numbers.
+static void pgi_find_norm(pg_solver *s, int source, pgi_grid u, int times)
+{
+    for (int again = 0; again < times; again++)
+        s->outer_ops->reduce(s, &s->outer, source, PGI_SELF, u, pgi_no_grid(), pgi_outer_rhs(s), again);
+}
+static void pgi_find_mean(pg_solver *s)
+{
+    s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, pgi_no_grid(), pgi_no_grid(), pgi_outer_rhs(s), 0);
+    s->ops->control(s, PGI_SET_MEAN, 0);
+}
+
 // PG_MIXED where alpha alone holds the constant, and is small: f32 has no digits left for anything beside the mean of
 // f over alpha. So u is given its mean in f64, and the cycles, which find none in the residual then, run with an alpha
 // that is no smaller than f32 can resolve.
@@ -23852,7 +23851,7 @@ static void pgi_step_down(pg_solver *s)
     else if (s->levels > 1)
         s->iterate = pgi_descend(s, 0, s->iterate, rhs, 0, s->checked);
     else if (s->checked)
-        s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->iterate, pgi_no_grid(), rhs, 0);
+        pgi_find_norm(s, PGI_RESIDUAL, s->iterate, 1);
 }
 
 static void pgi_step_up(pg_solver *s)
@@ -24215,8 +24214,7 @@ static void pgi_step_check(pg_solver *s)
         s->ops->loop(s, PGI_VERIFY, 0, pgi_step_verify);
         return;
     }
-    if (!pgi_in_halves(s))
-        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
+    if (!pgi_in_halves(s)) pgi_find_norm(s, PGI_RESIDUAL, s->outer.u, 1);
     if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->mixed || !s->multigrid ? s->outer.u : s->iterate);
     s->ops->control(s, PGI_CHECK, 0);
 }
@@ -24316,7 +24314,7 @@ static void pgi_step_check_shifted(pg_solver *s)
 {
     const pgi_level *const l = &s->outer;
     if (s->masked) pgi_gather(s, 1);
-    s->outer_ops->reduce(s, l, PGI_RESIDUAL, PGI_SELF, l->u, pgi_no_grid(), pgi_outer_rhs(s), 0);
+    pgi_find_norm(s, PGI_RESIDUAL, l->u, 1);
     if (s->with_floor) s->outer_ops->magnitude(s, l, l->u);
     s->ops->control(s, PGI_CHECK_SHIFTED, 0);
 }
@@ -24359,7 +24357,6 @@ static void pgi_iterate(pg_solver *s)
 // solved for then (guess_zero is 0, otherwise never with PG_DIRECT).
 static void pgi_program(pg_solver *s)
 {
-    const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
     const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
     s->together = at_once && !s->checked && !s->comm ? s->desc.batch : 1;
@@ -24371,13 +24368,9 @@ static void pgi_program(pg_solver *s)
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
     if (s->masked) pgi_gather(s, 1);
     // A batch, and a direct solve that reports the mean, leave the null mode out on the way.
-    if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.reports_mean)) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s), 0);
-        s->ops->control(s, PGI_SET_MEAN, 0);
-    }
+    if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.reports_mean)) pgi_find_mean(s);
     if (s->checked) {
-        for (int again = 0; again < 2; again++)
-            s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s), again);
+        pgi_find_norm(s, PGI_RHS, pgi_no_grid(), 2);
         s->ops->control(s, PGI_SET_RHS, 0);
     }
     if (s->may_be_singular && !s->guess_zero && !at_once)
@@ -24387,15 +24380,11 @@ static void pgi_program(pg_solver *s)
     if (s->checked && (s->guess_zero || at_once)) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
-        const pgi_grid u = clears ? pgi_read_u(s) : s->outer.u;
-        for (int again = 0; again < 2; again++)
-            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, u, none, pgi_outer_rhs(s), again);
+        pgi_find_norm(s, PGI_RESIDUAL, clears ? pgi_read_u(s) : s->outer.u, 2);
         s->ops->control(s, PGI_CHECK_FIRST, 0);
         if (clears) s->ops->loop(s, PGI_VALID, 0, pgi_step_clear);
     } else if (s->mixed || s->masked) {
-        for (int again = 0; again < 2; again++)
-            s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
-                                 pgi_outer_rhs(s), again);
+        pgi_find_norm(s, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, s->outer.u, 2);
         s->ops->control(s, PGI_SET_SCALE, 0);
     }
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
@@ -24465,6 +24454,16 @@ static int pgi_is_incompatible(const pgi_state *st)
 {
     const double mean = fabs(st->removed) * st->unit;
     return mean > (st->epsilon > DBL_EPSILON ? 1e-4 : 1e-6) * fmax(mean, st->rhs_norm);
+}
+
+// Appends to a text what there is room for.
+static void pgi_add_text(char *text, size_t room, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const size_t used = strlen(text);
+    vsnprintf(text + used, room - used, format, arguments);
+    va_end(arguments);
 }
 
 // The message where the residual says all.
@@ -25172,7 +25171,6 @@ static pg_status pgi_check_axes_of_direct(const pg_desc *d)
     if (turns && d->alpha < 0)
         return pgi_refuse(status, "%sthe periodic axis %s has coord or a metric;", shift, name(axis));
 #endif
-    (void)d;
     return PG_OK;
 }
 
@@ -25387,7 +25385,6 @@ static pg_status pgi_check_media_arrays(const pg_desc *d)
         PGI_TRY(pgi_check_numbers(d, name, array));
     }
 #endif
-    (void)d;
     return PG_OK;
 }
 
@@ -25521,9 +25518,8 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                  stop->max_iter);
     if (stop->check == 0) stop->check = s->multigrid || s->is_direct || s->krylov ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
-    if (stop->max_iter > limit) stop->max_iter = limit;
-    if (stop->min_iter > limit) stop->min_iter = limit;
-    if (stop->check > limit) stop->check = limit;
+    for (int *const count : {&stop->max_iter, &stop->min_iter, &stop->check})
+        if (*count > limit) *count = limit;
     if (stop->guess == PG_GUESS_DEFAULT)
         stop->guess = s->desc.flags & (PG_FMG | PG_DIRECT) || s->accelerated ? PG_GUESS_ZERO : PG_GUESS_U;
     if (s->is_direct && !s->mixed) {    // exactly one solve, whatever the guess; a second one would only repeat it
@@ -26959,14 +26955,9 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
 static void pgi_mixed_cycles(pg_solver *s, int steps)
 {
     const int loose = s->may_be_singular && s->desc.alpha > 0 && s->desc.alpha < s->lowest;    // see PGI_LOOSE
-    if (loose) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, pgi_no_grid(), pgi_no_grid(), pgi_outer_rhs(s), 0);
-        s->ops->control(s, PGI_SET_MEAN, 0);
-    }
+    if (loose) pgi_find_mean(s);
     for (int q = 0; q < steps; q++) {
-        for (int again = 0; again < 2; again++)
-            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s),
-                                 again);
+        pgi_find_norm(s, PGI_RESIDUAL, s->outer.u, 2);
         s->ops->control(s, PGI_SET_SCALE, 0);
         if (loose) pgi_step_lift(s);
         s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->level[0].f, 0);
@@ -26995,7 +26986,7 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     return pgi_run_piece(s, u, f, 1, u, [&](int) {
         pgi_begin_piece(s);
         if (s->masked && !s->mixed) {
-            s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
+            pgi_find_norm(s, PGI_RESIDUAL, s->outer.u, 1);
             s->ops->control(s, PGI_SET_SCALE, 0);
         }
         if (s->mixed)
@@ -28510,8 +28501,8 @@ static void pgi_dense_describe(pg_dense *d)
     const pg_dense_desc *from = &d->desc;
     memset(p, 0, sizeof *p);
     p->struct_size = sizeof *p;
-    p->n[0] = from->n;
-    p->n[1] = p->n[2] = p->dim = p->batch = 1;
+    p->n[0] = p->hi[0] = from->n;
+    p->n[1] = p->n[2] = p->hi[1] = p->hi[2] = p->dim = p->batch = 1;
     for (int q = 0; q < 3; q++) p->stride_u[q] = p->stride_f[q] = from->n;
     memcpy(&p->memory, &from->memory, sizeof p->memory);    // enums as the caller filled them: see pgi_number
     memcpy(&p->backend, &from->backend, sizeof p->backend);
@@ -28680,14 +28671,6 @@ static pg_status pgi_dense_build(pg_dense *d)
 
 // ---- calls ----
 
-static pg_status pgi_dense_check_apart(pg_dense *d, const void *u, const void *other, const char *name, int64_t count)
-{
-    const size_t element = pgi_element(d->desc.flags);
-    const char *a = (const char *)u, *b = (const char *)other;
-    if (a + (size_t)d->desc.n * element <= b || b + (size_t)count * element <= a) return PG_OK;
-    return pgi_refuse_overlap("u", u, name, other);
-}
-
 static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *caller)
 {
     pg_solver *s = &d->s;
@@ -28695,10 +28678,10 @@ static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_s
     PGI_UNSUPPORTED_IF(!d->readable, "the matrix was refused by the last pg_dense_update; mend it and call that again");
     PGI_TRY(pgi_check_stop(s, caller, &stop));
     if (d->desc.flags & PG_JACOBI && (!caller || caller->check == 0)) stop.check = 1;    // it has the residual anyway
-    PGI_TRY(pgi_check_array(s, "u", u));
-    PGI_TRY(pgi_check_array(s, "f", f));
-    PGI_TRY(pgi_dense_check_apart(d, u, f, "f", d->desc.n));
-    PGI_TRY(pgi_dense_check_apart(d, u, d->desc.A, "A", (d->desc.n - 1) * d->desc.lda + d->desc.n));
+    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    const size_t matrix = (size_t)((d->desc.n - 1) * d->desc.lda + d->desc.n) * pgi_element(d->desc.flags);
+    if (pgi_overlaps_block(&s->desc, u, s->desc.stride_u, d->desc.A, matrix))
+        return pgi_refuse_overlap("u", u, "A", d->desc.A);
     PGI_TRY(pgi_begin_solve(s, caller, &stop));
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
@@ -28721,15 +28704,35 @@ static pg_status pgi_dense_get_report(pg_dense *d, pg_report *report)
     return PG_OK;
 }
 
-PG_API void pg_dense_destroy(pg_dense *d)
-{
-    if (d) pg_destroy(&d->s);
-}
-
 static pg_status pgi_dense_create(const pg_dense_desc *desc, pg_dense **solver, size_t *bytes)
 {
     return pgi_create_as(
         solver, bytes, [&](pg_dense *d) { return pgi_dense_prepare(desc, d); }, pgi_dense_build);
+}
+
+#define PGI_DENSE_CALL(work)                                                                                           \
+    PGI_WRONG_IF(!d, "solver is NULL; create one with pg_dense_create");                                               \
+    return pgi_on(&d->s, [&] { return work; })
+
+#else
+
+struct pg_dense {
+    pg_solver s;
+    pg_dense_desc desc;
+};
+static pg_status pgi_no_dense()
+{
+    return pgi_unsupported(
+        "poisson_gpu.cu was compiled with PG_NO_DENSE, which leaves out dense systems; compile it without");
+}
+static pg_status pgi_dense_create(const pg_dense_desc *, pg_dense **, size_t *) { return pgi_no_dense(); }
+#define PGI_DENSE_CALL(work) return pgi_no_dense()
+
+#endif
+
+PG_API void pg_dense_destroy(pg_dense *d)
+{
+    if (d) pg_destroy(&d->s);
 }
 
 PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver)
@@ -28752,10 +28755,6 @@ PG_API pg_status pg_dense_query_desc(const pg_dense *d, pg_dense_desc *desc)
     return PG_OK;
 }
 
-#define PGI_DENSE_CALL(work)                                                                                           \
-    PGI_WRONG_IF(!d, "solver is NULL; create one with pg_dense_create");                                               \
-    return pgi_on(&d->s, [&] { return work; })
-
 PG_API pg_status pg_dense_update(pg_dense *d) { PGI_DENSE_CALL(pgi_dense_read(d)); }
 PG_API pg_status pg_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *stop)
 {
@@ -28772,30 +28771,3 @@ PG_API pg_status pg_dense_set_stream(pg_dense *d, pg_stream stream)
 }
 
 PG_API const char *pg_dense_last_error(const pg_dense *d) { return pg_last_error(d ? &d->s : NULL); }
-
-#else
-
-static pg_status pgi_no_dense()
-{
-    return pgi_unsupported(
-        "poisson_gpu.cu was compiled with PG_NO_DENSE, which leaves out dense systems; compile it without");
-}
-
-PG_API pg_status pg_dense_create(const pg_dense_desc *, pg_dense **solver)
-{
-    if (solver) *solver = NULL;
-    return pgi_no_dense();
-}
-PG_API void pg_dense_destroy(pg_dense *) {}
-PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *, size_t *bytes)
-{
-    if (bytes) *bytes = 0;
-    return pgi_no_dense();
-}
-PG_API pg_status pg_dense_query_desc(const pg_dense *, pg_dense_desc *) { return pgi_no_dense(); }
-PG_API pg_status pg_dense_update(pg_dense *) { return pgi_no_dense(); }
-PG_API pg_status pg_dense_solve(pg_dense *, void *, const void *, const pg_stop *) { return pgi_no_dense(); }
-PG_API pg_status pg_dense_get_report(pg_dense *, pg_report *) { return pgi_no_dense(); }
-PG_API pg_status pg_dense_set_stream(pg_dense *, pg_stream) { return pgi_no_dense(); }
-PG_API const char *pg_dense_last_error(const pg_dense *) { return pgi_thread_error; }
-#endif
