@@ -391,6 +391,9 @@ struct pgi_krylov_state {
     int indefinite;               // CG: <r, M r> was negative
 };
 
+// How a solve goes on where its method does not do: with another preconditioner, or without recurrences that stray.
+enum pgi_way { PGI_NO_WAY_ON, PGI_WITHOUT_CYCLE, PGI_WITHOUT_PIPELINE };
+
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
 struct pgi_call {
     pgi_given u, f;         // the caller's arrays, or their copies
@@ -415,7 +418,7 @@ struct pgi_call {
     double diagonal;         // the largest one of A
     int pending;             // u is brought up to date only where the residual is worked out from it
     double growth;           // growth of the residual over the first one that means divergence
-    int has_other;           // another preconditioner is there, should the cycle not do, see pgi_leave_cycle
+    int way_on;              // should the method not do: see pgi_way_on, pgi_leave_method
     int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
     double trusted;    // and the fall of the residual after which it is
     double inner_alpha;    // PG_MIXED: that of f32 cycles, see pgi_inner_alpha
@@ -432,7 +435,7 @@ struct pgi_state : pgi_call {
     double scale;                       // PG_MIXED
     int valid, go, inner;               // gates, see pgi_gate; inner: iterations until the next check
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
-    int left_at;                        // the iteration that the cycle was left after, or 0
+    int left_at;                        // the iteration that the method was left after, or 0
     int goes_on;                        // and the solve is to go on
     int pockets;                        // that are singular
     int closed;                         // components of the fluid that are singular where alpha is 0
@@ -1024,7 +1027,7 @@ struct pg_solver {
     int dense;    // part of a pg_dense
     void (*program)(pg_solver *);
     int krylov;                         // a cycle of its preconditioner works on level[0], whose grids are its own
-    int leaves_cycle;                   // what is recorded goes on without it, see pgi_step_go_on
+    int goes_on;                        // what is recorded is the way on, see pgi_step_go_on
     pgi_grid vector[PGI_KRYLOV_ALL];    // in the precision of u and f
     pgi_grid pipelined;                 // of pipelined CG: M w
     pgi_level ratio;                    // of PG_PRECOND_DIRECT: the weights of A over those of what is solved
@@ -2477,15 +2480,16 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
     c->broken_at = st->iterations;
 }
 
-// A cycle that is not positive definite, or that the residual does not fall with, is left: the solve goes on from u with
-// another preconditioner, see pgi_step_go_on.
-static PGI_HD inline void pgi_leave_cycle(pgi_state *st)
+// A cycle that is not positive definite, or that the residual does not fall with, is left, and so is a pipelined method:
+// the solve goes on from u, see pgi_step_go_on.
+static PGI_HD inline void pgi_leave_method(pgi_state *st)
 {
     enum { CHECKS = 30, ITERATIONS = 300 };
     const int at_floor = st->measured && st->last <= 50 * st->floor;
-    const int stuck = st->since_best >= CHECKS + st->renewal || st->iterations >= ITERATIONS || st->krylov.indefinite;
+    const int slow = st->way_on == PGI_WITHOUT_CYCLE && st->iterations >= ITERATIONS;
+    const int stuck = st->since_best >= CHECKS + st->renewal || slow || st->krylov.indefinite;
     const int grown = st->outcome == PG_DIVERGED && st->last <= st->growth * fmax(st->first, st->rhs_norm);
-    if (!st->has_other || st->left_at > 0 || !((st->go && stuck && !at_floor) || grown)) return;
+    if (!st->way_on || st->left_at > 0 || !((st->go && stuck && !at_floor) || grown)) return;
     st->left_at = st->iterations;
     st->goes_on = 1;
     st->outcome = PG_COMPLETED;
@@ -2528,7 +2532,7 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     }
     if (st->pending) st->seek = 0;    // D u is not to be had
     pgi_judge(st, norm);
-    pgi_leave_cycle(st);
+    pgi_leave_method(st);
 }
 
 // The recurrence's residual that was too good is no residual to compare with.
@@ -2602,7 +2606,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_CHECK:
         pgi_check_verified(st, pgi_measured_norm(st, st->sums));
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
-        pgi_leave_cycle(st);
+        pgi_leave_method(st);
         break;
     case PGI_COUNT:
     case PGI_LAST:
@@ -23892,14 +23896,20 @@ struct pgi_krylov_method {
 };
 
 // CG around a cycle among obstacles, should that cycle not do, goes on with PG_PRECOND_AINV2, in grids of the cycle and
-// of f, which is gathered again where it is needed.
-static int pgi_has_other(const pg_solver *s)
+// of f, which is gathered again where it is needed. Pipelined CG, whose recurrences stray where coefficients differ by
+// many decades, goes on as CG.
+static int pgi_is_predicted(const pg_solver *s);
+static int pgi_way_on(const pg_solver *s)
 {
-    return s->masked && s->krylov && s->multigrid && s->desc.flags & (PG_CG | PG_PIPECG);
+    if (!s->masked || !s->krylov || !(s->desc.flags & (PG_CG | PG_PIPECG))) return PGI_NO_WAY_ON;
+    return s->multigrid                                           ? PGI_WITHOUT_CYCLE
+           : s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? PGI_WITHOUT_PIPELINE
+                                                                 : PGI_NO_WAY_ON;
 }
+static int pgi_is_without_cycle(const pg_solver *s) { return s->goes_on && s->multigrid; }
 static unsigned pgi_preconditioner_of(const pg_solver *s)
 {
-    return s->leaves_cycle ? (unsigned)PG_PRECOND_AINV2 : s->desc.flags;
+    return pgi_is_without_cycle(s) ? (unsigned)PG_PRECOND_AINV2 : s->desc.flags;
 }
 static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
 {
@@ -23910,7 +23920,7 @@ static void pgi_set_steps(pg_solver *s, int step) { s->ops->control(s, PGI_SET_K
 // Whether CG's passes write the residual in f32 too, for the next cycle or solve.
 static int pgi_is_narrowed(const pg_solver *s)
 {
-    return s->mixed && !s->weighs && s->desc.flags & PG_CG && !s->leaves_cycle;
+    return s->mixed && !s->weighs && s->desc.flags & PG_CG && !s->goes_on;
 }
 static void pgi_narrow(pg_solver *s, pgi_grid r) { s->ops->narrow_rhs(s, &s->outer, r, &s->level[0]); }
 
@@ -23952,8 +23962,9 @@ static pgi_grid pgi_precondition_by_direct(pg_solver *s, pgi_grid r)
 static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
 {
     const unsigned flags = pgi_preconditioner_of(s);
-    const pgi_grid z = s->leaves_cycle && !s->mixed ? s->level[0].u : s->vector[PGI_M],
-                   h = s->leaves_cycle ? s->outer.f : s->vector[PGI_H];
+    const int without_cycle = pgi_is_without_cycle(s);
+    const pgi_grid z = without_cycle && !s->mixed ? s->level[0].u : s->vector[PGI_M],
+                   h = without_cycle ? s->outer.f : s->vector[PGI_H];
     if (flags & PG_PRECOND_NONE) return r;
     if (flags & PG_PRECOND_CYCLE) return pgi_precondition_by_cycle(s, r);
     if (flags & PG_PRECOND_DIRECT) return pgi_precondition_by_direct(s, r);
@@ -24191,7 +24202,7 @@ static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
                                    pipebicg = {pgi_pipebicg_begin<0>, pgi_pipebicg_iterate, pgi_pipebicg_begin<1>,
                                                pgi_add_preconditioned};
     const unsigned flags = s->desc.flags;
-    if (s->leaves_cycle) return &cg;
+    if (s->goes_on) return &cg;
     if (flags & PG_PIPECG) return pgi_is_predicted(s) ? &predicted : &pipecg;
     return flags & PG_CG ? &cg : flags & PG_BICGSTAB ? &bicg : &pipebicg;
 }
@@ -24286,14 +24297,14 @@ static void pgi_step_iterate(pg_solver *s)
     pgi_step_check(s);
 }
 
-// After the main loop, see pgi_leave_cycle.
+// After the main loop, see pgi_leave_method.
 static void pgi_step_go_on(pg_solver *s)
 {
     s->ops->control(s, PGI_RESUME, 0);
-    s->leaves_cycle = 1;
+    s->goes_on = 1;
     s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
     s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
-    s->leaves_cycle = 0;
+    s->goes_on = 0;
 }
 
 // The caller's u, without what is outside of the fluid.
@@ -24346,7 +24357,7 @@ static void pgi_iterate(pg_solver *s)
     const int may_drift = s->may_be_singular || s->masked, settles = may_drift && s->checked && !s->krylov;
     s->ops->loop(s, settles ? PGI_UNSETTLED : PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
     if (settles) return;
-    if (pgi_has_other(s) && s->checked) pgi_step_go_on(s);
+    if (pgi_way_on(s) && s->checked) pgi_step_go_on(s);
     if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
     if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
     if (may_drift) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
@@ -24562,10 +24573,9 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
                      s->desc.mask ? "the fluid has" : "strong links join cells to");
     else if (st->left_at)
-        pgi_add_text(to, room,
-                     "the residual did not fall with the cycle as preconditioner; from iteration %d on it was "
-                     "PG_PRECOND_AINV2",
-                     st->left_at);
+        pgi_add_text(to, room, "the residual did not fall with %s; from iteration %d on it was %s",
+                     st->way_on == PGI_WITHOUT_CYCLE ? "the cycle as preconditioner" : "PG_PIPECG", st->left_at,
+                     st->way_on == PGI_WITHOUT_CYCLE ? "PG_PRECOND_AINV2" : "PG_CG");
     else if (s->obstacles.cramped)
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
@@ -25510,7 +25520,7 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     const int checked = stop->rtol > 0 || stop->atol > 0;
     if (stop->max_iter == 0)
         stop->max_iter = !checked                       ? 1
-                         : pgi_has_other(s)             ? 10000
+                         : pgi_way_on(s)                ? 10000
                          : s->masked && s->multigrid    ? 1000
                          : s->multigrid || s->is_direct ? 100
                                                         : 10000;
@@ -26592,7 +26602,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.window = cycles ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = cycles || s->is_direct ? 0.9 : 1;
     c.may_drift = s->may_be_singular && !s->masked;
-    c.has_other = pgi_has_other(s);
+    c.way_on = pgi_way_on(s);
     c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     const int single = pgi_cycles_in_f32(s->desc.flags);
     // The cycle among obstacles has coarse levels in f32, and recurrences of what it gives no more digits.

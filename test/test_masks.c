@@ -1042,6 +1042,26 @@ static void a_cycle_that_does_not_do_is_left(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* The recurrences of pipelined CG stray where conjugate gradients need hundreds of directions: it goes on as PG_CG then. */
+static void a_pipeline_that_does_not_do_is_left(void **state)
+{
+    static hard h;
+    const pg_backend backend = backend_or_skip(state);
+    int left = 0, rounded = 0;
+    failures = 0;
+    for (uint64_t seed = 1; seed <= (uint64_t)full_or_small(18, backend == PG_CUDA ? 2 : 8); seed++) {
+        hard_create(&h, seed, backend);
+        h.desc.flags = PG_PIPECG | (seed % 2 ? PG_PRECOND_AINV : PG_PRECOND_AINV2);
+        const pg_report report = hard_solve(&h, 0);
+        const int is_rounded = report.outcome == PG_STAGNATED && report.residual <= 50 * report.floor;
+        rounded += is_rounded;
+        EXPECT(report.outcome == PG_CONVERGED || (is_rounded && rounded == 1), "problem %d: %s", (int)seed, report.message);
+        left += strstr(report.warning, "it was PG_CG") != NULL;
+    }
+    EXPECT(left >= full_or_small(4, 1), "%d problems alone left the pipeline", left);
+    assert_int_equal(failures, 0);
+}
+
 /* Flat cells with conductivities whose logarithm is normal, of standard deviation 3. */
 static void iterations_in_flat_cells(void **state)
 {
@@ -2347,6 +2367,7 @@ int main(void)
         ON_BOTH(iterations_of_weak_links),
         ON_BOTH(iterations_where_alpha_alone_holds),
         ON_BOTH(a_cycle_that_does_not_do_is_left),
+        ON_BOTH(a_pipeline_that_does_not_do_is_left),
         ON_BOTH(iterations_in_flat_cells),
         ON_BOTH(iterations_in_labyrinths),
         ON_BOTH(iterations_with_fields_of_lines_and_planes),
