@@ -2484,10 +2484,10 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
 // the solve goes on from u, see pgi_step_go_on.
 static PGI_HD inline void pgi_leave_method(pgi_state *st)
 {
-    enum { CHECKS = 30, ITERATIONS = 300 };
-    const int at_floor = st->measured && st->last <= 50 * st->floor;
-    const int slow = st->way_on == PGI_WITHOUT_CYCLE && st->iterations >= ITERATIONS;
-    const int stuck = st->since_best >= CHECKS + st->renewal || slow || st->krylov.indefinite;
+    enum { CHECKS = 30, MANY_CHECKS = 80, ITERATIONS = 300 };
+    const int at_floor = st->measured && st->last <= 50 * st->floor, of_cycle = st->way_on == PGI_WITHOUT_CYCLE;
+    const int stuck = st->since_best >= (of_cycle ? CHECKS + st->renewal : MANY_CHECKS) ||
+                      (of_cycle && st->iterations >= ITERATIONS) || st->krylov.indefinite;
     const int grown = st->outcome == PG_DIVERGED && st->last <= st->growth * fmax(st->first, st->rhs_norm);
     if (!st->way_on || st->left_at > 0 || !((st->go && stuck && !at_floor) || grown)) return;
     st->left_at = st->iterations;
@@ -23898,13 +23898,10 @@ struct pgi_krylov_method {
 // CG around a cycle among obstacles, should that cycle not do, goes on with PG_PRECOND_AINV2, in grids of the cycle and
 // of f, which is gathered again where it is needed. Pipelined CG, whose recurrences stray where coefficients differ by
 // many decades, goes on as CG.
-static int pgi_is_predicted(const pg_solver *s);
 static int pgi_way_on(const pg_solver *s)
 {
     if (!s->masked || !s->krylov || !(s->desc.flags & (PG_CG | PG_PIPECG))) return PGI_NO_WAY_ON;
-    return s->multigrid                                           ? PGI_WITHOUT_CYCLE
-           : s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? PGI_WITHOUT_PIPELINE
-                                                                 : PGI_NO_WAY_ON;
+    return s->multigrid ? PGI_WITHOUT_CYCLE : s->desc.flags & PG_PIPECG ? PGI_WITHOUT_PIPELINE : PGI_NO_WAY_ON;
 }
 static int pgi_is_without_cycle(const pg_solver *s) { return s->goes_on && s->multigrid; }
 static unsigned pgi_preconditioner_of(const pg_solver *s)

@@ -258,7 +258,7 @@ int main(void)
               are smoothers other than PG_SMOOTH_RBGS.
               Where the residual does not fall for 30 checks, or to the tolerance in 300 iterations, PG_CG and PG_PIPECG leave
               the cycle and go on from u as PG_CG with PG_PRECOND_AINV2: report.warning; max_iter counts all iterations.
-              PG_PIPECG with PG_PRECOND_DIRECT, AINV or AINV2, whose residual does not fall for 80, goes on as PG_CG.
+              PG_PIPECG with another preconditioner goes on as PG_CG with it where the residual does not fall for 80.
    The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as
               compact lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do
               not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a

@@ -1051,7 +1051,9 @@ static void a_pipeline_that_does_not_do_is_left(void **state)
     failures = 0;
     for (uint64_t seed = 1; seed <= (uint64_t)full_or_small(18, backend == PG_CUDA ? 2 : 8); seed++) {
         hard_create(&h, seed, backend);
-        h.desc.flags = PG_PIPECG | (seed % 2 ? PG_PRECOND_AINV : PG_PRECOND_AINV2);
+        h.desc.flags = PG_PIPECG | (seed % 4 == 0   ? PG_PRECOND_DIAGONAL
+                                    : seed % 2 ? PG_PRECOND_AINV
+                                               : PG_PRECOND_AINV2);
         const pg_report report = hard_solve(&h, 0);
         const int is_rounded = report.outcome == PG_STAGNATED && report.residual <= 50 * report.floor;
         rounded += is_rounded;
