@@ -2480,8 +2480,8 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
     c->broken_at = st->iterations;
 }
 
-// A cycle that is not positive definite, or that the residual does not fall with, is left, and so is a pipelined method:
-// the solve goes on from u, see pgi_step_go_on.
+// A cycle that is not positive definite, or that the residual does not fall with, is left, and so is a pipelined
+// method: the solve goes on from u, see pgi_step_go_on.
 static PGI_HD inline void pgi_leave_method(pgi_state *st)
 {
     enum { CHECKS = 30, MANY_CHECKS = 80, ITERATIONS = 300 };
