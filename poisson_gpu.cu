@@ -25208,14 +25208,20 @@ static void pgi_add_list(char text[512], const char *verb, const char *const *na
         pgi_add_text(text, 512, "%s %s", q == 0 ? verb : q == count - 1 ? " or" : ",", name[q]);
 }
 
-// Where no method takes alpha < 0.
-static void pgi_add_shift(const pg_desc *given, char text[512])
+// Whether PG_DIRECT without options takes the problem; if not, pgi_thread_error says why.
+static int pgi_direct_takes(const pg_desc *given)
 {
     pg_desc direct = *given;
     direct.flags = (given->flags & pgi_precisions) | PG_DIRECT;
     for (const pgi_option &o : pgi_options)
         if (!o.flag) pgi_drop_option(&direct, o);
-    if (pgi_check_choices(&direct) != PG_OK && pgi_wants_remedies() && !strstr(text, pgi_thread_error))
+    return pgi_check_choices(&direct) == PG_OK;
+}
+
+// Where no method takes alpha < 0.
+static void pgi_add_shift(const pg_desc *given, char text[512])
+{
+    if (!pgi_direct_takes(given) && pgi_wants_remedies() && !strstr(text, pgi_thread_error))
         pgi_add_text(text, 512, " %s", pgi_thread_error);
     pgi_add_text(text, 512,
                  " so no method here takes alpha < 0: if -alpha is below the least eigenvalue of A without it, set "
@@ -26850,15 +26856,28 @@ static pg_status pgi_get_report(pg_solver *s, pg_report *report)
     return PG_OK;
 }
 
+// Ends the refusal of a new alpha with what would take it.
+static void pgi_add_remedy_of_alpha(const pg_solver *s, double alpha)
+{
+    char text[sizeof pgi_thread_error];
+    pg_desc given = s->desc;
+    memcpy(text, pgi_thread_error, sizeof text);
+    given.alpha = alpha;
+    if (alpha >= 0)
+        text[strlen(text) - 1] = 0;
+    else if (!pgi_direct_takes(&given))
+        pgi_add_shift(&given, text);
+    else
+        pgi_add_text(text, sizeof text, "%s give PG_DIRECT in flags%s",
+                     s->fastest ? " PG_FASTEST chose it for the alpha of pg_create:" : "",
+                     s->fastest ? ", or create the solver with such an alpha" : "");
+    memcpy(pgi_thread_error, text, sizeof text);
+}
+
 static pg_status pgi_set_alpha(pg_solver *s, double alpha)
 {
-    PGI_WRONG_IF(alpha < 0 && s->fastest && !s->is_direct,
-                 "alpha is %g, but PG_FASTEST chose PG_FMG for the alpha of pg_create, and that needs alpha >= 0; give "
-                 "PG_DIRECT in flags, or create the solver with such an alpha",
-                 alpha);
     const pg_status status = pgi_check_alpha(&s->desc, alpha);
-    if (status != PG_OK && pgi_wants_remedies())
-        pgi_add_text(pgi_thread_error, 512, " of either sign PG_DIRECT takes it, if pg_create does");
+    if (status != PG_OK && pgi_wants_remedies()) pgi_add_remedy_of_alpha(s, alpha);
     PGI_TRY(status);
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha));
     s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;

@@ -237,6 +237,52 @@ static void a_negative_alpha_is_taken_or_refused_with_the_remedy(void **state)
         }
 }
 
+/* What a refused alpha is told to do can be done: PG_DIRECT is named where pg_create takes it, and only there. */
+static void a_refused_alpha_names_what_takes_it(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { SIZE = 9 };
+    static unsigned char mask[SIZE * SIZE];
+    static double beta[SIZE * SIZE], x[SIZE + 1];
+    for (int m = 0; m < SIZE * SIZE; m++) beta[m] = 1 + m % 3;
+    for (int m = 0; m <= SIZE; m++) x[m] = m + 0.1 * m * m;
+    const struct { pg_desc desc; int direct; const char *says; } cases[] = {
+        {{.n = {8, 8, 8}}, 1, "PG_FASTEST chose it"},
+        {{.n = {40, 40, 40}}, 1, "PG_FASTEST chose it"},
+        {{.n = {32, 32}}, 1, "PG_FASTEST chose it"},
+        {{.n = {SIZE, SIZE}, .flags = PG_CG}, 1, "needs alpha >= 0; give PG_DIRECT in flags"},
+        {{.n = {SIZE, SIZE}, .mask = mask}, 0, "no method here takes alpha < 0"},
+        {{.n = {SIZE, SIZE}, .beta_cell = beta, .flags = PG_BICGSTAB}, 0, "no method here takes alpha < 0"},
+        {{.n = {SIZE, SIZE}, .coord = {x, x}}, 0, "no method here takes alpha < 0"}};
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
+        pg_desc d = cases[q].desc, told;
+        d.centring[0] = d.centring[1] = PG_CELL, d.backend = backend;
+        pg_solver *solver = create(&d);
+        OK(pg_query_desc(solver, &told), solver);
+        const pg_status status = pg_set_alpha(solver, -1.5);
+        if (told.flags & PG_DIRECT) {    /* chosen by the default, which leaves nothing to refuse */
+            OK(status, solver);
+            pg_destroy(solver);
+            continue;
+        }
+        assert_int_equal(status, PG_ERROR_ARGUMENT);
+        const char *const text = pg_last_error(solver);
+        if (!strstr(text, cases[q].says) || !strstr(text, "-1.5")) fail_msg("case %zu: %s", q, text);
+        pg_destroy(solver);
+        solver = NULL;
+        d.alpha = -1.5, d.flags = PG_DIRECT;
+        if ((pg_create(&d, &solver) == PG_OK) != cases[q].direct) fail_msg("case %zu: %s", q, pg_last_error(NULL));
+        pg_destroy(solver);
+    }
+    pg_desc d = {.n = {SIZE, SIZE}, .alpha = 1, .alpha_cell = beta, .backend = backend, .flags = PG_CG | PG_PRECOND_DIRECT};
+    for (int q = 0; q < 4; q++) d.face[q].kind = PG_NEUMANN, d.centring[q / 2] = PG_CELL;
+    pg_solver *const solver = create(&d);
+    assert_int_equal(pg_set_alpha(solver, 0), PG_ERROR_UNSUPPORTED);
+    const char *const end = strstr(pg_last_error(solver), "give alpha > 0");
+    assert_true(end && !strcmp(end, "give alpha > 0"));
+    pg_destroy(solver);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------------------- */
 
 /* How many this process has; 0: nobody knows. */
@@ -316,6 +362,7 @@ int main(void)
         ON_BOTH(values_that_have_changed_are_told),
         ON_BOTH(the_default_has_no_cycles_on_any_grid),
         ON_BOTH(a_negative_alpha_is_taken_or_refused_with_the_remedy),
+        ON_BOTH(a_refused_alpha_names_what_takes_it),
         ON_BOTH(strides_beyond_memory_are_refused),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
