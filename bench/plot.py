@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws the results of pg_bench, and quotes them in the README.
+"""Draws the results of pg_bench, writes them as tables, and quotes some of them in the README.
 
-    plot.py [FILE.json ...]            an SVG beside each file (default: every file in results/)
-    plot.py --readme [FILE.json ...]   also rewrites the README between <!-- bench --> and <!-- /bench -->
-                                       with the newest file of each device, and the newest of python.py there
+    plot.py [FILE.json ...]            an SVG and tables (.md) beside each file (default: every file in results/)
+    plot.py --readme [FILE.json ...]   also rewrites the README between <!-- bench --> and <!-- /bench -->: the newest
+                                       files of the GPU of results/peers.json, beside the times of others there
 
 Only Python's standard library is needed.
 """
@@ -210,7 +210,7 @@ def scene_checks(result):
 
 
 def quote(result, svg):
-    """Markdown for the README: one device."""
+    """Markdown: all of one device, with the bounds that its rows have."""
     found = cubes(result)
     largest = max((n for _, n, _ in found), default=0)
     threads = f", {result['threads']} threads" if 'threads' in result else ''
@@ -279,9 +279,27 @@ def python_tables(result):
 
 
 def quote_python(result):
-    """Markdown for the README: one device from Python."""
+    """Markdown: one device from Python."""
     modules = ', '.join(f'{name} {version}' for name, version in result['modules'].items())
     return '\n'.join([f"From Python on {result['device']}, {result['date']}, {modules}:", ''] + python_tables(result))
+
+
+def beside_peers(peers, result, python):
+    """Markdown for the README: a GPU's times beside those of other libraries on the same kind of GPU."""
+    measured = {(row['row'], row['n'][0], row['centring']): row['milliseconds']['median'] for row in result['rows']
+                if row['precision'] == 'f64' and row['n'][2] > 1}
+    out = ['| f64, 3D | ms | others, ms |', '|---|--:|---|']
+    for row in peers['rows']:
+        others = '; '.join(f'{name}: {ms:g}' for name, ms in row['peers'])
+        unknowns = 'cells' if row['centring'] == 'cell' else 'nodes'
+        what = row['row'].replace('solve 1e-8', 'multigrid to 1e-8').replace('FMG pass', 'one pass of full multigrid')
+        out.append(f"| {what}, {row['n']}^3 {unknowns} | {figure(measured[row['row'], row['n'], row['centring']])} | {others} |")
+    for row in python['python']:
+        if row['row'] == 'solve' and row['dtype'] == 'float64':
+            out.append(f"| direct solve from Python, {row['bc']}, {row['n']}^3 | {figure(row['ms'])} | "
+                       f"{row['what'].replace('cupy dctn', 'CuPy, dctn + idctn')}: {figure(row['other_ms'])} |")
+    return '\n'.join(out + ['', f"One {result['device']}, {result['version']}; ours {result['date']} (from Python "
+                            f"{python['date']}), others {peers['date']}: {peers['how']}."])
 
 
 def main():
@@ -289,30 +307,30 @@ def main():
     parser.add_argument('files', nargs='*', type=pathlib.Path)
     parser.add_argument('--readme', action='store_true')
     arguments = parser.parse_args()
-    results, pythons = {}, {}
-    for path in arguments.files or sorted((HERE / 'results').glob('*.json')):
+    peers = json.loads((HERE / 'results' / 'peers.json').read_text(encoding='utf-8'))
+    newest = {}                                 # of pg_bench, and of python.py
+    for path in arguments.files or sorted((HERE / 'results').glob('*-20*.json')):
         result = json.loads(path.read_text(encoding='utf-8'))
+        table = path.with_suffix('.md')
         if 'python' in result:                  # it has no picture
-            if result['date'] >= pythons.get(result['device'], result)['date']:
-                pythons[result['device']] = result
-            continue
-        results[path] = result
-        path.with_suffix('.svg').write_text(draw(result), encoding='utf-8')
-        print('written:', path.with_suffix('.svg'))
+            table.write_text(quote_python(result) + '\n', encoding='utf-8')
+        else:
+            picture = path.with_suffix('.svg')
+            picture.write_text(draw(result), encoding='utf-8')
+            table.write_text(quote(result, picture.name) + '\n', encoding='utf-8')
+            print('written:', picture)
+        print('written:', table)
+        kind = 'python' if 'python' in result else 'bench'
+        if result['device'] == peers['device'] and result['date'] >= newest.get(kind, result)['date']:
+            newest[kind] = dict(result, path=path)
     if not arguments.readme:
         return
-    newest = {}
-    for path, result in sorted(results.items(), key=lambda item: item[1]['date']):
-        newest[result['device']] = path, result
-    quoted = sorted(newest.values(), key=lambda item: item[1]['backend'] != 'cuda')
-    blocks = []
-    for path, result in quoted:                 # GPUs first, and only they with a picture
-        svg = path.with_suffix('.svg').resolve()
-        blocks.append(quote(result, svg.relative_to(README.parent).as_posix() if result['backend'] == 'cuda' else None))
-        if result['device'] in pythons:
-            blocks.append(quote_python(pythons[result['device']]))
+    result = newest['bench']
+    picture = result['path'].with_suffix('.svg').resolve().relative_to(README.parent).as_posix()
     text = README.read_text(encoding='utf-8')
-    block = '<!-- bench -->\n' + '\n\n'.join(blocks) + '\n<!-- /bench -->'
+    block = '\n'.join(['<!-- bench -->', beside_peers(peers, result, newest['python']), '',
+                       f"![Time over the memory floor, and unknowns solved in a second, on {result['device']}]({picture})",
+                       '<!-- /bench -->'])
     text, count = re.subn(r'<!-- bench -->.*?<!-- /bench -->', lambda match: block, text, flags=re.S)
     if count != 1:
         raise SystemExit(f'{README}: {count} places between <!-- bench --> and <!-- /bench -->, not 1')

@@ -283,6 +283,8 @@ races_and_memory() {
         check "no memory is read that nobody wrote: sample $arguments" sample_written $arguments
     done <<END
 hello
+charges
+projection
 cube -n 31
 own_stream
 many_gpus -n 24

@@ -731,7 +731,7 @@ def test_a_solve_of_torch_that_fails_is_warned_of():
 # ---- The samples ----
 
 @pytest.mark.parametrize('name, needs, arguments', [
-    ('clone', ('skimage', 'PIL'), []), ('heat', (), ['-n', '48']), ('learn', ('torch',), ['-n', '32']),
+    ('first', (), []), ('clone', ('skimage', 'PIL'), []), ('heat', (), ['-n', '48']), ('learn', ('torch',), ['-n', '32']),
     ('turbulence', (), ['-n', '64', '--time', '1'])])
 def test_samples_meet_their_answers(name, needs, arguments, tmp_path):
     for module in needs:
