@@ -1092,7 +1092,6 @@ static void a_plan_that_failed_is_made_again(void **)
         assert_non_null(pgi_planned_messages(s, &message, NULL, 8, &message, 1));
         assert_int_equal(plans, 2);
     }
-    free(c.plans->message);
     free(c.plans);
     free(s);
 }
