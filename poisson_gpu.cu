@@ -19568,7 +19568,7 @@ struct pgi_mask_level {
     }
     PGI_HD int is_live(int64_t cell) const { return kind[cell] & PGI_LIVE; }
     PGI_HD int is_inside(const int at[3], int q, int) const { return pgi_is_in_block(n[q / 2], at[q / 2], q); }
-    PGI_HD pgi_lattice_row row(const int at[3]) const    // all that has a say is asked for at once
+    PGI_HD pgi_lattice_row row(const int at[3]) const    // all loads are on their way at once
     {
         pgi_lattice_row r = pgi_row_without_links(n, periodic, at);
         const unsigned own = kind_of(pgi_cell_of(n, at));
@@ -22075,7 +22075,7 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
-    const int pre = s->desc.nu_pre, post = s->desc.nu_post, thrice = pgi_is_repeated_level(s, 0);
+    const int pre = s->desc.nu_pre, post = s->desc.nu_post, repeated = pgi_is_repeated_level(s, 0);
     const auto other = [&](pgi_grid g) { return g.base == u.base ? l->t : u; };
     // Passes, of one or two sweeps, turn from grid to grid: from 0 the first one begins so that the last one ends in u.
     const int turns = s->cuda && (o->quads || o->stored) ? (pre + 1) / 2 + (post + 1) / 2 : 0;
@@ -22085,11 +22085,12 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     const pgi_grid r = other(smooth);
     pgi_lattice lattice = o->lattice;
     const pgi_list &list = o->list[0];
-    pgi_restrict_finest<T>(s, smooth, rhs, r, o->robust ? (thrice ? list.g : list.f) : thrice ? lattice.g : lattice.f);
+    pgi_restrict_finest<T>(s, smooth, rhs, r,
+                           o->robust ? (repeated ? list.g : list.f) : repeated ? lattice.g : lattice.f);
     const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
     const float *const e =
-        o->robust ? (thrice ? list.e : pgi_list_level(list).from(pre + post)) : (thrice ? lattice.e : lattice.u);
+        o->robust ? (repeated ? list.e : pgi_list_level(list).from(pre + post)) : (repeated ? lattice.e : lattice.u);
     const pgi_prolong_lattice<T> correction = {pgi_lattice_level(o->fine), smooth, e, 1 / o->largest_diagonal,
                                                s->mixed ? NULL : s->state};
     if (pgi_has_blocks(s))

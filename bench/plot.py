@@ -3,7 +3,8 @@
 
     plot.py [FILE.json ...]            an SVG and tables (.md) beside each file (default: every file in results/)
     plot.py --readme [FILE.json ...]   also rewrites the README between <!-- bench --> and <!-- /bench -->: the newest
-                                       files of the GPU of results/peers.json, beside the times of others there
+                                       files of the GPU of results/peers.json, beside the times of others there, and
+                                       between <!-- compile --> and <!-- /compile -->: the newest of compile.py
 
 Only Python's standard library is needed.
 """
@@ -302,6 +303,16 @@ def beside_peers(peers, result, python):
                             f"{python['date']}), others {peers['date']}: {peers['how']}."])
 
 
+def compile_table(result):
+    """Markdown for the README: what compile.py measured."""
+    compilers = ', '.join(name.split(',')[0] for name in result['compilers'])
+    lines = [row['line'].replace(' -x c++ -std=c++17 -O3 -fopenmp', ', the CPU').replace(
+        ' -O3 -std=c++17 -arch=sm_90 -Xcompiler -fopenmp', ', sm_90') for row in result['rows']]
+    return '\n'.join(['| compiled | s of one core | object, MB |', '|---|--:|--:|'] + [
+        f"| {line} | {row['core_seconds']:.0f} | {row['object_bytes'] / 1e6:.1f} |"
+        for line, row in zip(lines, result['rows'])] + ['', f"{result['processor']}, {compilers}, {result['date']}."])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('files', nargs='*', type=pathlib.Path)
@@ -311,6 +322,9 @@ def main():
     newest = {}                                 # of pg_bench, and of python.py
     for path in arguments.files or sorted((HERE / 'results').glob('*-20*.json')):
         result = json.loads(path.read_text(encoding='utf-8'))
+        if 'compilers' in result:               # of compile.py: only the README has it
+            newest['compile'] = result
+            continue
         table = path.with_suffix('.md')
         if 'python' in result:                  # it has no picture
             table.write_text(quote_python(result) + '\n', encoding='utf-8')
@@ -331,9 +345,11 @@ def main():
     block = '\n'.join(['<!-- bench -->', beside_peers(peers, result, newest['python']), '',
                        f"![Time over the memory floor, and unknowns solved in a second, on {result['device']}]({picture})",
                        '<!-- /bench -->'])
-    text, count = re.subn(r'<!-- bench -->.*?<!-- /bench -->', lambda match: block, text, flags=re.S)
-    if count != 1:
-        raise SystemExit(f'{README}: {count} places between <!-- bench --> and <!-- /bench -->, not 1')
+    blocks = {'bench': block, 'compile': '\n'.join(['<!-- compile -->', compile_table(newest['compile']), '<!-- /compile -->'])}
+    for name, block in blocks.items():
+        text, count = re.subn(f'<!-- {name} -->.*?<!-- /{name} -->', lambda match: block, text, flags=re.S)
+        if count != 1:
+            raise SystemExit(f'{README}: {count} places between <!-- {name} --> and <!-- /{name} -->, not 1')
     README.write_text(text, encoding='utf-8')
     print('written:', README)
 
