@@ -153,7 +153,7 @@ enum { pgi_no_cuda = 0 };
 #define PGI_UNROLLED_BY_EIGHT
 #define PGI_LINKS_AT_ONCE 1
 #define PGI_APART inline
-#if defined(__GNUC__) && !defined(__clang__) && !PGI_GPU
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !PGI_GPU
 #define PGI_UNROLLED _Pragma("GCC unroll 8")    // clang does so by itself
 #else
 #define PGI_UNROLLED
