@@ -17910,6 +17910,18 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
     return a;
 }
 
+// That of the outer level in f64, whatever the precision of u: for what is seldom done.
+static pgi_cell_operator<double> pgi_wide_operator(const pg_solver *s) { return pgi_operator_of<double>(s, &s->outer); }
+// A point of a grid of f64 or, narrow, f32.
+static PGI_HD inline double pgi_point_of(const pgi_grid &g, int narrow, int64_t at)
+{
+    return pgi_value_of<double>(pgi_vector_at<double>(g, narrow, at), narrow, 0);
+}
+static PGI_HD inline void pgi_set_point(const pgi_grid &g, int narrow, int64_t at, double value)
+{
+    pgi_set_value<double>(pgi_vector_at<double>(g, narrow, at), narrow, 0, value);
+}
+
 template <class T> struct pgi_set_operator {
     pgi_cell_operator<T> value, *to;
     PGI_HD int64_t count() const { return 1; }
@@ -18322,25 +18334,25 @@ static void pgi_cell_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
 }
 
 // r = scale (f - A u), or A u without f
-template <class T, class TO> struct pgi_cell_residual {
+template <class T> struct pgi_cell_residual {
     pgi_cell_operator<T> a;
     pgi_grid u, f, out;
-    int scaled;
+    int narrow;    // out is f32, and scaled
     PGI_HD void operator()(int i, int j, int k) const
     {
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
         const T right = f.base ? pgi_data<T>(f)[i + j * f.sj + k * f.sk] : (T)0;
         const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
         const T residual = f.base ? right - v.au : v.au;
-        pgi_data<TO>(out)[i + j * out.sj + k * out.sk] =
-            v.diagonal > 0 ? (TO)(scaled ? (T)a.b.state->scale * residual : residual) : (TO)0;
+        const T value = v.diagonal > 0 ? (narrow ? (T)a.b.state->scale * residual : residual) : (T)0;
+        pgi_set_value<T>(pgi_vector_at<T>(out, narrow, i + j * out.sj + k * out.sk), narrow, 0, value);
     }
 };
 
 template <class T>
 static void pgi_cell_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
-    const pgi_cell_residual<T, T> body = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
+    const pgi_cell_residual<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
     pgi_for_points(s, l->n, body);
 }
 
@@ -18430,7 +18442,7 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
                                      int with_norm)
 {
     if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
-    const pgi_cell_residual<double, float> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
+    const pgi_cell_residual<double> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
     pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
 }
 #endif
@@ -18686,14 +18698,14 @@ static PGI_HD inline uint64_t pgi_are(uint64_t word, unsigned number)
 static PGI_HD inline uint64_t pgi_bits_of(uint64_t word, int bit) { return word >> bit & PGI_ONES; }
 
 // Eight cells of an array with a byte a cell; or NULL: all are 0.
-template <class T> struct pgi_eight_cells {
+struct pgi_eight_cells {
     const unsigned char *bytes;
-    const pgi_axis<T> *axis;
+    const pgi_axis<double> *axis;
     int64_t sj, sk, at;
     int begin, count, j, k;
     uint64_t own;
-    PGI_HD pgi_eight_cells(const unsigned char *array, const pgi_axis<T> *a, int64_t stride_j, int64_t stride_k,
-                           int eighth, int row, int plane)
+    PGI_HD pgi_eight_cells(const unsigned char *array, const pgi_axis<double> *a, int64_t stride_j,
+                           int64_t stride_k, int eighth, int row, int plane)
         : bytes(array), axis(a), sj(stride_j), sk(stride_k), begin(PGI_WORD * eighth), j(row), k(plane)
     {
         count = begin + PGI_WORD < axis[0].n ? (int)PGI_WORD : axis[0].n - begin;
@@ -18706,7 +18718,7 @@ template <class T> struct pgi_eight_cells {
     // The bytes of the neighbours in direction q. outer: flags of the cells that have none there
     PGI_HD uint64_t beside(int q, uint64_t *outer) const
     {
-        const pgi_axis<T> &along = axis[q / 2];
+        const pgi_axis<double> &along = axis[q / 2];
         *outer = 0;
         if (q > 1) {
             if (pgi_is_outer(along, q, q < 4 ? j : k)) *outer = cells();
@@ -18726,13 +18738,13 @@ template <class BODY> static void pgi_for_eighths(pg_solver *s, const int n[3], 
 }
 
 // The bytes of cells, see pgi_cells.
-template <class T> struct pgi_classify {
-    pgi_cell_operator<T> a;
+struct pgi_classify {
+    pgi_cell_operator<double> a;
     const unsigned char *mask;
     int64_t stride[2];
     unsigned char *kind;
     // Flags: is a face of these cells open by its coefficient?
-    PGI_HD uint64_t by_fields(uint64_t open, int q, const pgi_eight_cells<T> &e) const
+    PGI_HD uint64_t by_fields(uint64_t open, int q, const pgi_eight_cells &e) const
     {
         for (int b = 0; b < e.count; b++) {
             const int at[3] = {e.begin + b, e.j, e.k};
@@ -18744,11 +18756,10 @@ template <class T> struct pgi_classify {
     }
     PGI_HD void operator()(int eighth, int j, int k) const
     {
-        const pgi_axis<T> *const axis = a.b.axis;
-        const pgi_eight_cells<T> e(mask, axis, stride[0], stride[1], eighth, j, k);
+        const pgi_axis<double> *const axis = a.b.axis;
+        const pgi_eight_cells e(mask, axis, stride[0], stride[1], eighth, j, k);
         const uint64_t live = pgi_are(e.own, PG_FLUID) & e.cells();
         uint64_t word = live * PGI_LIVE;
-        PGI_UNROLLED
         for (int q = 0; q < 6 && live; q++) {
             uint64_t outer;
             const uint64_t there = e.beside(q, &outer);
@@ -18763,15 +18774,14 @@ template <class T> struct pgi_classify {
 };
 
 // Marks plain cells, see PGI_PLAIN.
-template <class T> struct pgi_mark_plain {
-    pgi_cell_operator<T> a;
+struct pgi_mark_plain {
+    pgi_cell_operator<double> a;
     unsigned char *kind;
     PGI_HD void operator()(int eighth, int j, int k) const
     {
-        const pgi_axis<T> *const axis = a.b.axis;
-        const pgi_eight_cells<T> e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
+        const pgi_axis<double> *const axis = a.b.axis;
+        const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         uint64_t plain = pgi_bits_of(e.own, 6);
-        PGI_UNROLLED
         for (int q = 0; q < 6 && plain; q++) {
             uint64_t outer;
             const uint64_t there = e.beside(q, &outer), open = pgi_bits_of(e.own, q);
@@ -18813,18 +18823,19 @@ struct pgi_find_bricks {
     }
 };
 // Puts 0 where no operation writes.
-template <class T> struct pgi_clear_bricks {
+struct pgi_clear_bricks {
     pgi_bricks bricks;
     pgi_grid to;
+    int narrow;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (!pgi_any_fluid(bricks, i, j, k, k + 1)) pgi_data<T>(to)[i + j * to.sj + k * to.sk] = 0;
+        if (!pgi_any_fluid(bricks, i, j, k, k + 1)) pgi_set_point(to, narrow, i + j * to.sj + k * to.sk, 0);
     }
 };
 
 // f as the equation has it, in a grid of its own: with the boundary data of faces; 0 where there is no row.
 template <class T> struct pgi_gather_rhs {
-    pgi_cell_operator<T> a;
+    pgi_cell_operator<double> a;
     const pgi_faces *faces;
     pgi_grid from, to;
     PGI_HD void operator()(int i, int j, int k) const
@@ -18851,57 +18862,59 @@ template <class T> struct pgi_gather_rhs {
 };
 
 // The values on sides of cells, added to that.
-template <class T> struct pgi_add_values {
-    pgi_cell_operator<T> a;
+struct pgi_add_values {
+    pgi_cell_operator<double> a;
     const unsigned char *kind;
     const pgi_side_value *list;
     int number;
     double beta;
     pgi_grid to;
+    int narrow;
     PGI_HD int64_t count() const { return number; }
-    PGI_HD T term(const pgi_side_value &v, int i, int j, int k) const
+    PGI_HD double term(const pgi_side_value &v, int i, int j, int k) const
     {
         const int at[3] = {i, j, k}, q = v.face;
-        const pgi_axis<T> &axis = a.b.axis[q / 2];
+        const pgi_axis<double> &axis = a.b.axis[q / 2];
         if (pgi_is_outer(axis, q, at[q / 2]) || axis.n == 1) return 0;
         const int64_t stride = q < 2 ? 1 : q < 4 ? a.b.axis[0].n : (int64_t)a.b.axis[0].n * a.b.axis[1].n;
         const int64_t beside = v.cell + pgi_cell_step(axis, q, at[q / 2]) * stride;
         const int open = kind[v.cell] >> q & 1;
         if (open != !v.solid || kind[beside] & PGI_LIVE) return 0;
         const double factor = pgi_face_factor(pgi_apart(a), q, at, v.cell);
-        if (v.solid) return (T)(beta * factor / pgi_weight_of(axis, at[q / 2]) * v.value);
-        const pgi_row<T> r = pgi_row_of(axis, at[q / 2]);
-        return (T)(-(double)(q & 1 ? r.upper : r.lower) * factor * v.value);
+        if (v.solid) return beta * factor / pgi_weight_of(axis, at[q / 2]) * v.value;
+        const pgi_row<double> r = pgi_row_of(axis, at[q / 2]);
+        return -(q & 1 ? r.upper : r.lower) * factor * v.value;
     }
     PGI_HD void operator()(int64_t e) const
     {
         const int64_t cell = list[e].cell, nx = a.b.axis[0].n, ny = a.b.axis[1].n;
         if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !pgi_has_row(a, kind[cell], cell)) return;
         const int i = (int)(cell % nx), j = (int)(cell / nx % ny), k = (int)(cell / nx / ny);
-        T *const at = pgi_data<T>(to) + i + j * to.sj + k * to.sk;
-        for (int64_t q = e; q < number && list[q].cell == cell; q++) *at += term(list[q], i, j, k);
+        const int64_t at = i + j * to.sj + k * to.sk;
+        double sum = pgi_point_of(to, narrow, at);
+        for (int64_t q = e; q < number && list[q].cell == cell; q++) sum += term(list[q], i, j, k);
+        pgi_set_point(to, narrow, at, sum);
     }
 };
 
 // to = from in rows, 0 elsewhere
-template <class T> struct pgi_clear_outside {
-    pgi_cell_operator<T> a;
+struct pgi_clear_outside {
+    pgi_cell_operator<double> a;
     pgi_grid from, to;
+    int narrow;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        T *const q = pgi_data<T>(to) + i + j * to.sj + k * to.sk;
-        const int64_t cell = pgi_cell_at(a.b, i, j, k);
+        const int64_t cell = pgi_cell_at(a.b, i, j, k), at = i + j * to.sj + k * to.sk;
         if (!pgi_has_row(a, a.kind[cell], cell))
-            *q = 0;
+            pgi_set_point(to, narrow, at, 0);
         else if (from.base != to.base)
-            *q = pgi_data<T>(from)[i + j * from.sj + k * from.sk];
+            pgi_set_point(to, narrow, at, pgi_point_of(from, narrow, i + j * from.sj + k * from.sk));
     }
 };
-
-template <class T> static void pgi_cells_clear(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 {
-    const pgi_clear_outside<T> body = {pgi_operator_of<T>(s, l), from, to};
-    pgi_for_points(s, l->n, body);
+    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, pgi_is_f32(s->desc.flags)};
+    pgi_for_points(s, s->outer.n, body);
 }
 
 // ---- pockets: connected parts of the fluid ----
@@ -18977,11 +18990,11 @@ struct pgi_label_begin {
 };
 
 // Unites runs: of those of two rows that lie side by side, once where they begin to.
-template <class T> struct pgi_label_unite {
-    pgi_cell_operator<T> a;
+struct pgi_label_unite {
+    pgi_cell_operator<double> a;
     int *parent;
     // Flags: is a cell linked to the one before it in its row, in the same run?
-    PGI_HD uint64_t goes_on(const pgi_eight_cells<T> &e, uint64_t row, int64_t at) const
+    PGI_HD uint64_t goes_on(const pgi_eight_cells &e, uint64_t row, int64_t at) const
     {
         const uint64_t before = row << 8 | (e.begin % PGI_RUN ? a.kind[at - 1] : 0u);
         return pgi_bits_of(before, 1) & pgi_bits_of(row, 6);
@@ -18995,8 +19008,8 @@ template <class T> struct pgi_label_unite {
     }
     PGI_HD void operator()(int eighth, int j, int k) const
     {
-        const pgi_axis<T> *const axis = a.b.axis;
-        const pgi_eight_cells<T> e(a.kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
+        const pgi_axis<double> *const axis = a.b.axis;
+        const pgi_eight_cells e(a.kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         const int last = e.count - 1, i = e.begin + last;
         uint64_t outer;
         if (!(e.own & PGI_ONES * PGI_LIVE)) return;
@@ -19018,17 +19031,16 @@ template <class T> struct pgi_label_unite {
 };
 
 // Marks the first cell of each pocket that something holds.
-template <class T> struct pgi_label_held {
-    pgi_cell_operator<T> a;
+struct pgi_label_held {
+    pgi_cell_operator<double> a;
     const unsigned char *kind;
     int *parent;
     PGI_HD void operator()(int eighth, int j, int k) const
     {
-        const pgi_axis<T> *const axis = a.b.axis;
-        const pgi_eight_cells<T> e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
+        const pgi_axis<double> *const axis = a.b.axis;
+        const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         const uint64_t live = pgi_bits_of(e.own, 6);
         uint64_t held = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0);    // without links it is none of the singular pockets
-        PGI_UNROLLED
         for (int q = 0; q < 6 && live; q++) {
             uint64_t outer;
             const uint64_t there = e.beside(q, &outer);
@@ -19092,8 +19104,7 @@ struct pgi_fixed {
 
 // What a cell counts for in the mean of its component: its volume, but in proportion less where all of its faces are
 // nearly closed. There u may be so large that its mean would cost all other cells their digits.
-template <class T>
-static PGI_HD inline double pgi_weight_in_mean(const pgi_cell_operator<T> &a, int by_openness, int i, int j, int k)
+static PGI_HD inline double pgi_weight_in_mean(const pgi_cell_operator<double> &a, int by_openness, int i, int j, int k)
 {
     const double volume = pgi_cell_weight(a.b, i, j, k);
     const void *const *const openness = a.cells->openness;
@@ -19106,11 +19117,11 @@ static PGI_HD inline double pgi_weight_in_mean(const pgi_cell_operator<T> &a, in
 }
 
 // Adds up the weights of the cells of each pocket, or weight times value.
-template <class T> struct pgi_sum_pockets {
-    pgi_cell_operator<T> a;
+struct pgi_sum_pockets {
+    pgi_cell_operator<double> a;
     const int *pocket, *pockets;
     pgi_grid x;    // none: weights alone
-    int by_openness, lifts;
+    int narrow, by_openness, lifts;
     pgi_fixed fixed;
     double largest_weight;
     int64_t *sum;
@@ -19122,7 +19133,7 @@ template <class T> struct pgi_sum_pockets {
         if (p < 0) return;
         const double most = x.base ? st->sums[3] / st->unit_of_sums : 1;
         if (!(most > 0) || !pgi_finite(most)) return;
-        const double v = x.base ? (double)pgi_data<T>(x)[i + j * x.sj + k * x.sk] / most : 1;
+        const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) / most : 1;
         int64_t part[2];
         fixed.split(pgi_weight_in_mean(a, by_openness, i, j, k) / largest_weight * v, part);
         pgi_atomic_add(sum + 2 * p, part[0]);
@@ -19131,11 +19142,11 @@ template <class T> struct pgi_sum_pockets {
 };
 
 // Subtracts the mean of its pocket from every cell; or adds what alpha makes of the residual's mean.
-template <class T> struct pgi_subtract_means {
-    pgi_box<T> b;
+struct pgi_subtract_means {
+    pgi_box<double> b;
     const int *pocket, *pockets;
     pgi_grid x;
-    int lifts;
+    int narrow, lifts;
     pgi_fixed fixed;
     const int64_t *sum, *weight;
     unsigned long long *largest;    // of the means; or NULL
@@ -19146,8 +19157,8 @@ template <class T> struct pgi_subtract_means {
         const double most = b.state->sums[3] / b.state->unit_of_sums;
         if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
         const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most, size = fabs(mean);
-        T *const q = pgi_data<T>(x) + i + j * x.sj + k * x.sk;
-        *q -= (T)(lifts ? -mean / b.state->alpha : mean);
+        const int64_t at = i + j * x.sj + k * x.sk;
+        pgi_set_point(x, narrow, at, pgi_point_of(x, narrow, at) - (lifts ? -mean / b.state->alpha : mean));
         if (!largest) return;
         unsigned long long bits;    // the last one tells the sign
         memcpy(&bits, &size, sizeof bits);
@@ -19192,52 +19203,59 @@ static pgi_fixed pgi_fixed_of(const pg_solver *s)
 }
 
 // Adds up what the cells of each singular component count for, see pgi_weight_in_mean.
-template <class T> static void pgi_weigh_pockets(pg_solver *s, const pgi_level *l, int by_openness)
+static void pgi_weigh_pockets(pg_solver *s, int by_openness)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pgi_fill_words(s, o->weight, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
-    const pgi_sum_pockets<T> sums = {
-        pgi_operator_of<T>(s, l), o->pocket,         o->pockets, pgi_no_grid(), by_openness, 0,
-        pgi_fixed_of(s),          o->largest_weight, o->weight};
-    pgi_for_points(s, l->n, sums);
+    const pgi_sum_pockets sums = {
+        pgi_wide_operator(s), o->pocket,         o->pockets, pgi_no_grid(), 0, by_openness, 0,
+        pgi_fixed_of(s),      o->largest_weight, o->weight};
+    pgi_for_points(s, s->outer.n, sums);
 }
 
 // Subtracts from x, u or its right-hand side, the mean of each singular pocket. Or, where alpha alone holds pockets,
 // adds to x, which is u, the constants that leave a residual r without a mean: coarse levels, in f32, would have no
 // digits left for what differs from a constant as large as a mean over a small alpha.
 enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
-template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_means means, pgi_grid r)
+static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const int by_openness = means == PGI_MEANS_OF_U, lifts = means == PGI_MEANS_HELD;
+    const int by_openness = means == PGI_MEANS_OF_U, lifts = means == PGI_MEANS_HELD,
+              narrow = pgi_is_f32(s->desc.flags);
     const pgi_grid from = lifts ? r : x;
-    if (s->work.openness[0]) pgi_weigh_pockets<T>(s, l, by_openness);    // in place of those of the other one
-    const pgi_box<T> &b = pgi_box_of(l, T());
+    if (s->work.openness[0]) pgi_weigh_pockets(s, by_openness);    // in place of those of the other one
+    const pgi_cell_operator<double> a = pgi_wide_operator(s);
     const pgi_fixed fixed = pgi_fixed_of(s);
     unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
-    PGI_BACK_END(s, reduce<T>)(s, l, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     pgi_fill_words(s, o->sum, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
-    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket, o->pockets, from, by_openness, lifts, fixed,
-                                     o->largest_weight,        o->sum};
-    pgi_for_points(s, l->n, sums);
-    const pgi_subtract_means<T> subtract = {b, o->pocket, o->pockets, x, lifts, fixed, o->sum, o->weight, largest};
-    pgi_for_points(s, l->n, subtract);
+    const pgi_sum_pockets sums = {a,     o->pocket, o->pockets,        from,  narrow, by_openness,
+                                  lifts, fixed,     o->largest_weight, o->sum};
+    pgi_for_points(s, s->outer.n, sums);
+    const pgi_subtract_means subtract = {a.b,   o->pocket, o->pockets, x,         narrow,
+                                         lifts, fixed,     o->sum,     o->weight, largest};
+    pgi_for_points(s, s->outer.n, subtract);
 }
 
-// compatible: made so in every pocket
-template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, int compatible)
+// The right-hand side of the problem under way, from the caller's f. compatible: made so in every pocket
+static void pgi_gather(pg_solver *s, int compatible)
 {
     const pgi_obstacles *const o = &s->obstacles;
+    const int narrow = pgi_is_f32(s->desc.flags);
+    const pgi_grid f = s->outer.f;
+    const pgi_cell_operator<double> a = pgi_wide_operator(s);
     const pgi_begin_means begin = {s->state, o->pockets, o->overflow};
     if (compatible) pgi_for_each(s, 1, begin);    // else the report stays that of the last solve
-    const pgi_gather_rhs<T> gather = {pgi_operator_of<T>(s, l), o->faces, o->given, l->f};
-    pgi_for_fluid(s, l->n, o->bricks, gather);
+    pgi_in_precision(narrow, [&](auto t) {
+        const pgi_gather_rhs<decltype(t)> gather = {a, o->faces, o->given, f};
+        pgi_for_fluid(s, s->outer.n, o->bricks, gather);
+    });
     if (o->values_capacity) {
-        const pgi_add_values<T> add = {gather.a, o->kind, o->values, o->values_capacity, s->work.beta, l->f};
+        const pgi_add_values add = {a, o->kind, o->values, o->values_capacity, s->work.beta, f, narrow};
         pgi_for_each(s, o->values_capacity, add);
     }
     if (!compatible) return;
-    pgi_project<T>(s, l, l->f, PGI_MEANS_OF_RHS, l->f);
+    pgi_project(s, f, PGI_MEANS_OF_RHS, f);
     const pgi_end_means end = {s->state};
     pgi_for_each(s, 1, end);
 }
@@ -19255,18 +19273,19 @@ struct pgi_limit_pockets {
 
 // The number of its connected part of the fluid for every cell, in the order of their first cells, and how many there
 // are. singular: of these parts alone
-template <class T> static void pgi_label(pg_solver *s, const pgi_level *l, int singular, int capacity)
+static void pgi_label(pg_solver *s, int singular, int capacity)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
-    const int64_t cells = l->points;
+    const int *const n = s->outer.n;
+    const pgi_cell_operator<double> a = pgi_wide_operator(s);
+    const int64_t cells = s->outer.points;
     int *const parent = o->parent;
-    const pgi_label_begin begin = {o->kind, l->n[0], l->n[1], parent};
-    pgi_for_eighths(s, l->n, begin);
-    const pgi_label_unite<T> unite = {a, parent};
-    pgi_for_eighths(s, l->n, unite);
-    const pgi_label_held<T> held = {a, o->kind, parent};
-    if (singular) pgi_for_eighths(s, l->n, held);
+    const pgi_label_begin begin = {o->kind, n[0], n[1], parent};
+    pgi_for_eighths(s, n, begin);
+    const pgi_label_unite unite = {a, parent};
+    pgi_for_eighths(s, n, unite);
+    const pgi_label_held held = {a, o->kind, parent};
+    if (singular) pgi_for_eighths(s, n, held);
     pgi_fill_words(s, o->pockets, 1);
     const pgi_label_count counts = {o->kind, parent, o->pocket, cells, o->pockets};
     pgi_for_each(s, cells, counts);
@@ -19276,21 +19295,22 @@ template <class T> static void pgi_label(pg_solver *s, const pgi_level *l, int s
 }
 
 // The pockets of the mask as it is.
-template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l)
+static void pgi_find_pockets(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_label<T>(s, l, 1, o->pocket_capacity);
+    pgi_label(s, 1, o->pocket_capacity);
     const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity, o->overflow};
     pgi_for_each(s, 1, limit);
-    pgi_weigh_pockets<T>(s, l, 0);
+    pgi_weigh_pockets(s, 0);
 }
 
 // Sums over parts of the fluid, those from `first` on, where their numbers are in place of pockets.
-template <class T> struct pgi_sum_parts {
-    pgi_box<T> b;
+struct pgi_sum_parts {
+    pgi_box<double> b;
     const int *part;
     int first, count;
     pgi_grid x;    // none: 1
+    int narrow;
     pgi_fixed fixed;
     double largest_weight, most;    // most: of |x|; 0: to be found
     unsigned long long *found;
@@ -19299,7 +19319,7 @@ template <class T> struct pgi_sum_parts {
     {
         const int p = part[pgi_cell_at(b, i, j, k)] - first;
         if (p < 0 || (most > 0 && p >= count)) return;
-        const double v = x.base ? (double)pgi_data<T>(x)[i + j * x.sj + k * x.sk] : 1, size = fabs(v);
+        const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) : 1, size = fabs(v);
         if (most > 0) {
             int64_t half[2];
             fixed.split(pgi_cell_weight(b, i, j, k) / largest_weight * (v / most), half);
@@ -19313,18 +19333,17 @@ template <class T> struct pgi_sum_parts {
     }
 };
 // x.base NULL: their volumes. most: as in the body. result: of `count` parts from `first` on
-template <class T> static void pgi_add_up_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
+static void pgi_sum_over_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_level *const l = &s->outer;
     unsigned long long *const found = &s->state->largest_mean;
-    const pgi_sum_parts<T> sums = {pgi_box_of(l, T()), o->pocket,         first, count, x,
-                                   pgi_fixed_of(s),    o->largest_weight, most,  found, o->sum};
+    const pgi_sum_parts sums = {s->outer.box64, o->pocket,         first, count, x, pgi_is_f32(s->desc.flags),
+                                pgi_fixed_of(s), o->largest_weight, most,  found, o->sum};
     if (most > 0)
         pgi_fill_words(s, o->sum, 4 * (int64_t)count);
     else
         pgi_fill_words(s, found, 2);
-    pgi_for_points(s, l->n, sums);
+    pgi_for_points(s, s->outer.n, sums);
 }
 
 // ---- coarse levels: aggregates of nodes ----
@@ -19598,6 +19617,10 @@ struct pgi_mask_level {
         }
         return plain;
     }
+    PGI_HD pgi_weights weights_at(const int at[3]) const
+    {
+        return is_plain(at) ? cells->plain[1] : pgi_weights_of_cell(*this, at);
+    }
     // Are all cells of a coarse cell plain, and their neighbours above?
     PGI_HD int is_plain_block(const int coarse[3]) const
     {
@@ -19670,6 +19693,7 @@ struct pgi_lattice_level : pgi_lattice {
     }
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
     PGI_HD pgi_factors factors_of(int i) const { return factors ? factors[i] : pgi_factors_of_cell(*this, i); }
+    PGI_HD pgi_weights weights_at(const int at[3]) const { return pgi_weights_of_cell(*this, at); }
     PGI_HD float shift(int i) const { return pgi_from_bf16(rows[i].s); }
     template <class F> PGI_HD void links(int i, const F &f) const
     {
@@ -20741,38 +20765,40 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREAD
 }
 #endif
 
-struct pgi_weigh_cells {
-    pgi_lattice_level l;
+template <class LEVEL> struct pgi_weigh_cells {
+    LEVEL l;
+    unsigned *weights;
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
-        l.weights[pgi_cell_of(l.n, at)] = pgi_pack_weights(pgi_weights_of_cell(l, at));
+        weights[pgi_cell_of(l.n, at)] = pgi_pack_weights(l.weights_at(at));
     }
 };
 
 // What integrated rows of cells are multiplied with: all the same, or by the tables
-template <class T> struct pgi_measures {
+struct pgi_measures {
     double all, unit;    // all: or 0
-    pgi_box<T> b;
+    pgi_box<double> b;
     PGI_HD double of(const int at[3]) const { return all > 0 ? all : unit * pgi_cell_weight(b, at[0], at[1], at[2]); }
 };
-template <class T> static pgi_measures<T> pgi_no_measures() { return {1, 1, pgi_box<T>()}; }
+static pgi_measures pgi_no_measures() { return {1, 1, pgi_box<double>()}; }
 
 // From a level with a node for each cell to the next one, a list or a grid. Nodes slide across the outer faces of their
 // coarse cells alone. Residuals of the finest level count with the measures of their cells; f32 holds them in units of
 // 1/state.scale.
-template <class T> struct pgi_restrict_lattice {
+struct pgi_restrict_lattice {
     pgi_lattice_level l;
     pgi_grid r;
+    int narrow;    // r is f32
     float *f;
-    pgi_measures<T> measures;    // that r is not multiplied with yet
+    pgi_measures measures;    // that r is not multiplied with yet
     double scale;
     const pgi_state *scaled;    // or NULL
     pgi_list list;              // the next level
     int log_lanes;              // of the threads that share a node of it
     PGI_HD double residual(const int at[3]) const
     {
-        return measures.of(at) * (double)pgi_data<T>(r)[at[0] + at[1] * r.sj + at[2] * r.sk];
+        return measures.of(at) * pgi_point_of(r, narrow, at[0] + at[1] * r.sj + at[2] * r.sk);
     }
     // What a cell gives, and what slides over its faces from other coarse cells
     PGI_HD double contribution(const int at[3]) const
@@ -20810,9 +20836,10 @@ template <class T> struct pgi_restrict_lattice {
         f[I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(sum_of(coarse, 0, 0, 1));
     }
 };
-template <class T> struct pgi_prolong_lattice {
+struct pgi_prolong_lattice {
     pgi_lattice_level l;
     pgi_grid u;
+    int narrow;    // u is f32
     const float *e;
     double inverse;             // of the unit of e
     const pgi_state *scaled;    // or NULL
@@ -20823,7 +20850,8 @@ template <class T> struct pgi_prolong_lattice {
         pgi_across(l, at, [&](const int to[3], int a) {
             if (w.slide[a] > 0) sum += w.slide[a] * e[l.aggregate_at(to)];
         });
-        pgi_data<T>(u)[at[0] + at[1] * u.sj + at[2] * u.sk] += (T)(scale() * (double)sum);
+        const int64_t to = at[0] + at[1] * u.sj + at[2] * u.sk;
+        pgi_set_point(u, narrow, to, pgi_point_of(u, narrow, to) + scale() * (double)sum);
     }
     PGI_HD void operator()(int i, int j, int k) const
     {
@@ -20836,31 +20864,10 @@ template <class T> struct pgi_prolong_lattice {
 template <class T> struct alignas(2 * sizeof(T)) pgi_both {
     T x, y;
 };
-template <class T> static PGI_HD inline void pgi_load_pair(const T *p, T v[2])
-{
-    typedef pgi_both<T> T2;
-    if ((size_t)p % sizeof(T2) == 0) {
-        const T2 both = *(const T2 *)p;
-        v[0] = both.x, v[1] = both.y;
-    } else {
-        v[0] = p[0], v[1] = p[1];
-    }
-}
-template <class T> static PGI_HD inline void pgi_store_pair(T *p, const T v[2])
-{
-    typedef pgi_both<T> T2;
-    if ((size_t)p % sizeof(T2) == 0) {
-        T2 both;
-        both.x = v[0], both.y = v[1];
-        *(T2 *)p = both;
-    } else {
-        p[0] = v[0], p[1] = v[1];
-    }
-}
 
 // Coarse cells of grids of quads
 struct pgi_quad_grid {
-    const unsigned *quads, *weights;    // weights: of cells of quads that are not plain
+    const unsigned *quads;
     const int *others, *others_number;
     int n[3], coarse[3], periodic[3];
     // Rows and planes that are inside, and whose coarse cells are complete
@@ -20876,16 +20883,6 @@ struct pgi_quad_grid {
         if (cell[0] >= n[0] || cell[1] >= n[1] || cell[2] >= n[2]) return 0;
         const unsigned quad = quads[at(cell[0] / 2, cell[1] / 2, cell[2])];
         return quad & PGI_ALL_LIVE && !is_plain(quad, cell[1] / 2, cell[2]);
-    }
-    // The weights of the cells at index i of a row of a quad that is
-    PGI_HD const pgi_weights &plain_weights(const pgi_cells &cells, int i) const
-    {
-        return cells.plain[periodic[0] ? 1 : 1 + (i == n[0] - 1) - (i == 0)];
-    }
-    // Of a cell of a quad that is not
-    PGI_HD pgi_weights own_weights(const pgi_mask_level &fine, const int at[3]) const
-    {
-        return fine.is_plain(at) ? fine.cells->plain[1] : pgi_unpack_weights(weights[pgi_cell_of(n, at)]);
     }
     PGI_HD int64_t at(int I, int J, int k) const { return I + coarse[0] * (J + (int64_t)coarse[1] * k); }
     // To the coarse cell beside the one at index I of an axis, or 0: there is none
@@ -20938,83 +20935,6 @@ struct pgi_find_others {
     }
 };
 
-// The correction of a coarse cell's two quads where both are plain; pgi_prolong_others is for the rest.
-template <class T> struct pgi_prolong_blocks {
-    pgi_prolong_lattice<T> one;
-    pgi_mask_level fine;
-    pgi_quad_grid blocks;
-    PGI_HD void operator()(int I, int J, int K) const
-    {
-        const int at = (int)blocks.at(I, J, K), row = blocks.coarse[0], plane = row * blocks.coarse[1];
-        if (!blocks.is_inner(1, J) || !blocks.is_inner(2, K) || 2 * I + 1 >= blocks.n[0]) return;
-        // All that may be needed is asked for before anything is decided.
-        const unsigned *const quads = blocks.quads + blocks.at(I, J, 2 * K);
-        const unsigned all = quads[0] & quads[plane];
-        T *const u = pgi_data<T>(one.u) + 2 * I + 2 * J * one.u.sj + 2 * K * one.u.sk, v[4][2];
-        PGI_UNROLLED
-        for (int q = 0; q < 4; q++) pgi_load_pair(u + (q & 1) * one.u.sj + (q >> 1) * one.u.sk, v[q]);
-        const float own = one.e[at], x[2] = {one.e[at + blocks.step(0, I, 0)], one.e[at + blocks.step(0, I, 1)]},
-                    y[2] = {one.e[at + row * blocks.step(1, J, 0)], one.e[at + row * blocks.step(1, J, 1)]},
-                    z[2] = {one.e[at + plane * blocks.step(2, K, 0)], one.e[at + plane * blocks.step(2, K, 1)]};
-        if ((all & PGI_ALL_PLAIN) != PGI_ALL_PLAIN) return;
-        const pgi_weights *const plain = fine.cells->plain;
-        const pgi_weights w[2] = {plain[I == 0 && !blocks.periodic[0] ? 0 : 1],
-                                  plain[2 * I + 2 == blocks.n[0] && !blocks.periodic[0] ? 2 : 1]};
-        const double scale = one.scale();
-        PGI_UNROLLED
-        for (int q = 0; q < 4; q++) {
-            PGI_UNROLLED
-            for (int i = 0; i < 2; i++)
-                v[q][i] += (T)(scale * (double)(w[i].own * own + w[i].slide[0] * x[i] + w[i].slide[1] * y[q & 1] +
-                                                w[i].slide[2] * z[q >> 1]));
-            pgi_store_pair(u + (q & 1) * one.u.sj + (q >> 1) * one.u.sk, v[q]);
-        }
-    }
-};
-template <class T> struct pgi_prolong_others {
-    pgi_prolong_lattice<T> one;
-    pgi_mask_level fine;
-    pgi_quad_grid blocks;
-    enum { LANES = 8 };    // one for each cell of a coarse one
-    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
-    PGI_HD void operator()(int64_t p) const
-    {
-        int at[3];
-        pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
-        const int I = at[0], J = at[1], K = at[2];
-        const int inside = blocks.is_inner(1, J) && blocks.is_inner(2, K) && 2 * I + 1 < blocks.n[0];
-        const unsigned low = blocks.quads[blocks.at(I, J, 2 * K)],
-                       high = 2 * K + 1 < blocks.n[2] ? blocks.quads[blocks.at(I, J, 2 * K + 1)] : low;
-        if (inside && (low & high & PGI_ALL_PLAIN) == PGI_ALL_PLAIN) return;
-        if (!((low | high) & PGI_ALL_LIVE)) return;
-        const int q = (int)(p % LANES);
-        for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (q >> d & 1);
-        if (at[0] >= blocks.n[0] || at[1] >= blocks.n[1] || at[2] >= blocks.n[2]) return;
-        if (!fine.is_live(pgi_cell_of(fine.n, at))) return;
-        const int is_plain = blocks.is_plain(q >> 2 ? high : low, J, at[2]);
-        one.add(at, pgi_block_of(fine.n, at),
-                is_plain ? blocks.plain_weights(*fine.cells, at[0]) : blocks.own_weights(fine, at));
-    }
-};
-
-// Packs the weights of the cells of quads that are not plain.
-struct pgi_pack_others {
-    pgi_mask_level fine;
-    pgi_quad_grid blocks;
-    unsigned *weights;
-    enum { LANES = 8 };
-    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
-    PGI_HD void operator()(int64_t p) const
-    {
-        int at[3];
-        pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
-        for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
-        if (!blocks.is_other(at)) return;
-        const int64_t cell = pgi_cell_of(fine.n, at);
-        if (fine.is_live(cell)) weights[cell] = pgi_pack_weights(pgi_weights_of_cell(fine, at));
-    }
-};
-
 // The residual of the cells of quads that are not plain.
 template <class T> struct pgi_residual_of_others {
     pgi_cell_operator<T> a;
@@ -21040,10 +20960,12 @@ template <class T> struct pgi_residual_of_others {
 };
 
 // What they give to the coarse cells: those of a coarse cell, and those across its faces.
-template <class T> struct pgi_restrict_others {
+struct pgi_restrict_others {
     pgi_mask_level fine;
     pgi_quad_grid blocks;
+    const unsigned *weights;
     pgi_grid r;
+    int narrow;
     float *to;
     double scale;
     const pgi_state *scaled;    // or NULL
@@ -21063,10 +20985,11 @@ template <class T> struct pgi_restrict_others {
         }
         for (int d = 0; d < 3; d++) at[d] += bits >> d & 1;
         if (!blocks.is_other(at)) return 0;
-        if (!fine.is_live(pgi_cell_of(fine.n, at))) return 0;
-        const pgi_weights w = blocks.own_weights(fine, at);
+        const int64_t cell = pgi_cell_of(fine.n, at);
+        if (!fine.is_live(cell)) return 0;
+        const pgi_weights w = pgi_unpack_weights(weights[cell]);
         const float weight = axis < 0 ? w.own : axis == 0 ? w.slide[0] : axis == 1 ? w.slide[1] : w.slide[2];
-        return weight != 0 ? (double)weight * (double)pgi_data<T>(r)[at[0] + at[1] * r.sj + at[2] * r.sk] : 0;
+        return weight != 0 ? (double)weight * pgi_point_of(r, narrow, at[0] + at[1] * r.sj + at[2] * r.sk) : 0;
     }
     PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
@@ -21432,7 +21355,7 @@ static PGI_HD inline pgi_links_value<T> pgi_links_value_of(const pgi_lattice &l,
 template <class T> struct pgi_relax_lattice {
     pgi_lattice l;
     pgi_grid u, f;
-    pgi_measures<T> measures;
+    pgi_measures measures;
     T omega;
     int colour, pairs, from_zero;    // pairs: no seams, i counts pairs of cells; from_zero: all cells, u is 0 where not
                                      // of the colour
@@ -21455,7 +21378,7 @@ template <class T> struct pgi_relax_lattice {
 template <class T> struct pgi_lattice_defect {
     pgi_lattice l;
     pgi_grid u, f, r;
-    pgi_measures<T> measures;
+    pgi_measures measures;
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
@@ -21586,24 +21509,24 @@ static int pgi_has_blocks(const pg_solver *s) { return s->obstacles.others != NU
 static pgi_quad_grid pgi_blocks_of(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_quad_grid blocks = {o->quads, o->fine.weights, o->others, o->others_number, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
+    pgi_quad_grid blocks = {o->quads, o->others, o->others_number, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
     for (int d = 0; d < 3; d++) {
         blocks.n[d] = o->fine.n[d], blocks.coarse[d] = o->lattice.n[d];
         blocks.periodic[d] = o->fine.periodic >> d & 1;
     }
     return blocks;
 }
-template <class T> static pgi_mask_level pgi_mask_level_of(const pg_solver *s)
+static pgi_mask_level pgi_mask_level_of(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, &s->level[0]);
+    const pgi_cell_operator<double> a = pgi_wide_operator(s);
     const int *const n = o->fine.n;
     const pgi_mask_level level = {{n[0], n[1], n[2]},
                                   o->fine.periodic,
                                   o->kind,
                                   o->cells,
                                   s->state,
-                                  {(double)a.even[0], (double)a.even[1], (double)a.even[2]},
+                                  {a.even[0], a.even[1], a.even[2]},
                                   o->unit * o->value_of_cells.measure};
     return level;
 }
@@ -21636,39 +21559,39 @@ struct pgi_set_plain {
     }
 };
 // Rows of the finest level, of links between cells that have rows; what leads elsewhere holds a cell.
-template <class T> struct pgi_store_rows {
-    pgi_cell_operator<T> a;
+struct pgi_store_rows {
+    pgi_cell_operator<double> a;
     double unit;
     pgi_stored_row *to;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const pgi_axis<T> *const axis = a.b.axis;
+        const pgi_axis<double> *const axis = a.b.axis;
         const int at[3] = {i, j, k};
         const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, pgi_plane_of(a.b)};
-        const pgi_cell_row<T> r = pgi_cell_row_of(pgi_apart(a), a.kind[cell], at);
+        const pgi_cell_row<double> r = pgi_cell_row_of(pgi_apart(a), a.kind[cell], at);
         const double w = unit * pgi_cell_weight(a.b, i, j, k);
-        T held = r.reaction;
+        double held = r.reaction;
         pgi_stored_row row = {{0, 0, 0}, 0};
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             const int64_t beside = cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2];
             const int linked = r.c[q] != 0 && a.kind[beside] & PGI_LIVE;
             held += linked ? 0 : r.c[q];
-            if (q & 1 && linked) row.c[q / 2] = pgi_to_bf16(pgi_in_range(w * (double)r.c[q]));
+            if (q & 1 && linked) row.c[q / 2] = pgi_to_bf16(pgi_in_range(w * r.c[q]));
         }
-        if (held > 0) row.s = pgi_to_bf16(pgi_in_range(w * (double)held));
+        if (held > 0) row.s = pgi_to_bf16(pgi_in_range(w * held));
         to[cell] = row;
     }
 };
-template <class T> static void pgi_store_finest(pg_solver *s)
+static void pgi_store_finest(pg_solver *s)
 {
-    const pgi_store_rows<T> store = {pgi_operator_of<T>(s, &s->level[0]), s->obstacles.unit, s->obstacles.fine.rows};
+    const pgi_store_rows store = {pgi_wide_operator(s), s->obstacles.unit, s->obstacles.fine.rows};
     if (store.to) pgi_for_points(s, s->level[0].n, store);
 }
 
-static void pgi_weigh(pg_solver *s, const pgi_lattice &l)
+template <class LEVEL> static void pgi_weigh(pg_solver *s, const LEVEL &l, unsigned *weights)
 {
-    const pgi_weigh_cells weigh = {pgi_lattice_level(l)};
+    const pgi_weigh_cells<LEVEL> weigh = {l, weights};
     pgi_for_points(s, l.n, weigh);
 }
 template <class LEVEL> static void pgi_make_grid(pg_solver *s, const LEVEL &fine, const int *list, const int *listed)
@@ -21683,23 +21606,22 @@ static void pgi_make_grid_by_mask(pg_solver *s, const pgi_mask_level &fine)
     const pgi_obstacles *const o = &s->obstacles;
     int *const listed = o->parent, *const list = listed + 1;
     const pgi_set_plain plain = {fine, o->cells};
-    const pgi_pack_others pack = {fine, pgi_blocks_of(s), o->fine.weights};
     const pgi_make_plain_lattice make_plain = {fine, o->lattice, list, listed};
     pgi_for_each(s, 1, plain);
-    pgi_for_each(s, pgi_most_nodes(o, 0) * pgi_pack_others::LANES, pack);
+    pgi_weigh(s, fine, o->fine.weights);
     pgi_fill_words(s, listed, 1);
     pgi_for_points(s, o->lattice.n, make_plain);
     pgi_make_grid(s, fine, list, listed);
 }
 
 // Makes all coarse levels anew: of the operator, the alpha and the mask as they are.
-template <class T> static void pgi_make_levels(pg_solver *s)
+static void pgi_make_levels(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pgi_fill_words(s, o->overflow, 2);
-    pgi_store_finest<T>(s);
+    pgi_store_finest(s);
     if (pgi_has_blocks(s))
-        pgi_make_grid_by_mask(s, pgi_mask_level_of<T>(s));
+        pgi_make_grid_by_mask(s, pgi_mask_level_of(s));
     else if (!o->robust)
         pgi_make_grid(s, pgi_lattice_level(o->fine), NULL, NULL);
     for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
@@ -21708,14 +21630,14 @@ template <class T> static void pgi_make_levels(pg_solver *s)
         if (q == 0 || (q == 1 && !o->robust)) {
             pgi_aggregate(s, pgi_lattice_level(grid), (int64_t)grid.n[0] * grid.n[1] * grid.n[2], grid.root,
                           grid.aggregate, grid.factors, to);
-            if (q == 1) pgi_weigh(s, grid);
+            if (q == 1) pgi_weigh(s, pgi_lattice_level(grid), grid.weights);
         } else {
             const pgi_list &from = o->list[q - 1];
             pgi_aggregate(s, pgi_list_level(from), pgi_most_nodes(o, q - 1), from.root, from.aggregate, from.factors,
                           to);
         }
     }
-    if (o->fine.rows) pgi_weigh(s, o->fine);
+    if (o->fine.rows) pgi_weigh(s, pgi_lattice_level(o->fine), o->fine.weights);
 }
 
 struct pgi_run_body {
@@ -21806,7 +21728,7 @@ struct pgi_visit {
         }
 #endif
         const pgi_relax_lattice<float> relax = {
-            *grid, vector(grid->u), vector(grid->f), pgi_no_measures<float>(), 1, 0, 0, 0};
+            *grid, vector(grid->u), vector(grid->f), pgi_no_measures(), 1, 0, 0, 0};
         for (int sweep = 0; sweep < sweeps; sweep++, from_zero = 0)
             pgi_sweep_lattice(s, bricks, relax, pgi_evenly(1), reversed, from_zero);
     }
@@ -21814,11 +21736,11 @@ struct pgi_visit {
     void restrict_from(int q, int turn, int repeats) const
     {
         if (is_lattice(q)) {
-            const pgi_measures<float> none = pgi_no_measures<float>();
+            const pgi_measures none = pgi_no_measures();
             const pgi_lattice_defect<float> defect = {*grid, vector(grid->u), vector(grid->f), vector(grid->r), none};
             const pgi_list &next = s->obstacles.list[1];
-            const pgi_restrict_lattice<float> restriction = {
-                pgi_lattice_level(*grid), defect.r, repeats ? next.g : next.f, none, 1, NULL, next,
+            const pgi_restrict_lattice restriction = {
+                pgi_lattice_level(*grid), defect.r, 1, repeats ? next.g : next.f, none, 1, NULL, next,
                 next.most_log_lanes};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), defect);
             pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
@@ -21834,7 +21756,7 @@ struct pgi_visit {
         const int sweeps = s->desc.nu_pre + s->desc.nu_post;
         if (is_lattice(q)) {
             const pgi_list_level next(s->obstacles.list[1]);
-            const pgi_prolong_lattice<float> prolongation = {pgi_lattice_level(*grid), vector(grid->u),
+            const pgi_prolong_lattice prolongation = {pgi_lattice_level(*grid), vector(grid->u), 1,
                                                              repeats ? next.e : next.from(sweeps), 1, NULL};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), prolongation);
             return;
@@ -21943,10 +21865,10 @@ static void pgi_choose_small(pg_solver *s)
 }
 
 // Of the finest level
-template <class T> static pgi_measures<T> pgi_measures_of(const pg_solver *s)
+static pgi_measures pgi_measures_of(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, &s->level[0]);
+    const pgi_cell_operator<double> a = pgi_wide_operator(s);
     return {a.is_uniform ? o->unit * o->value_of_cells.measure : 0, o->unit, a.b};
 }
 
@@ -21969,7 +21891,7 @@ template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_grid u, pg
 #endif
     (void)other;
     if (s->obstacles.stored) {
-        const pgi_relax_lattice<T> relax = {s->obstacles.fine, u, rhs.f, pgi_measures_of<T>(s), 1, 0, 0, 0};
+        const pgi_relax_lattice<T> relax = {s->obstacles.fine, u, rhs.f, pgi_measures_of(s), 1, 0, 0, 0};
         for (int q = 0; q < sweeps; q++)
             pgi_sweep_lattice(s, s->obstacles.bricks, relax, omega, reversed, q == 0 && head == PGI_FROM_ZERO);
         return u;
@@ -21989,7 +21911,7 @@ template <class T> static int pgi_restricts_by_rows(const pg_solver *s, const pg
 }
 
 // The residual of u on the grid of coarse cells: 0 where the level is small or its axes do not fit.
-template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level *l, const pgi_restrict_lattice<T> &job,
+template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level *l, const pgi_restrict_lattice &job,
                                                    pgi_grid u, pgi_rhs rhs)
 {
 #if PGI_GPU
@@ -22022,24 +21944,15 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
     const int64_t blocks = a.blocks.at(0, 0, planes);
     const pgi_residual_of_others<T> residual = {a.op, a.blocks, a.u, a.f, job.r};
-    const pgi_restrict_others<T> others = {pgi_mask_level_of<T>(s), a.blocks, job.r, a.to, a.scale, a.scaled};
+    const pgi_restrict_others others = {pgi_mask_level_of(s), a.blocks, a.weights, job.r, job.narrow,
+                                        a.to,                 a.scale,  a.scaled};
     pgi_for_each(s, blocks * pgi_residual_of_others<T>::LANES, residual);
-    pgi_for_each(s, blocks * pgi_restrict_others<T>::LANES, others);
+    pgi_for_each(s, blocks * pgi_restrict_others::LANES, others);
     return 1;
 #else
     (void)s, (void)l, (void)job, (void)u, (void)rhs;
     return 0;
 #endif
-}
-
-// The correction by the mask, where most cells are plain
-template <class T> static void pgi_correct_blocks(pg_solver *s, const pgi_prolong_lattice<T> &from)
-{
-    const pgi_mask_level fine = pgi_mask_level_of<T>(s);
-    const pgi_prolong_blocks<T> plain = {from, fine, pgi_blocks_of(s)};
-    const pgi_prolong_others<T> others = {from, fine, plain.blocks};
-    pgi_for_fluid(s, plain.blocks.coarse, pgi_coarse_bricks(s), plain);
-    pgi_for_each(s, plain.blocks.at(0, 0, plain.blocks.coarse[2]) * pgi_prolong_others<T>::LANES, others);
 }
 
 // The residual of u on the next level
@@ -22048,17 +21961,18 @@ template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const pgi_list &list = o->list[0];
-    const pgi_measures<T> measures = pgi_measures_of<T>(s);
-    const pgi_restrict_lattice<T> restriction = {pgi_lattice_level(o->fine),
+    const pgi_measures measures = pgi_measures_of(s);
+    const pgi_restrict_lattice restriction = {pgi_lattice_level(o->fine),
                                                  r,
+                                                 sizeof(T) == sizeof(float),
                                                  f,
-                                                 o->stored ? pgi_no_measures<T>() : measures,
+                                                 o->stored ? pgi_no_measures() : measures,
                                                  1 / (o->unit * o->mean_weight),
                                                  s->mixed ? NULL : s->state,
                                                  list,
                                                  list.most_log_lanes};
     if (!o->robust && pgi_restrict_in_pass<T>(s, l, restriction, u, rhs)) return;
-    const pgi_cell_residual<T, T> residual = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
+    const pgi_cell_residual<T> residual = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
     const pgi_lattice_defect<T> defect = {o->fine, u, rhs.f, r, measures};
     if (o->stored)
         pgi_for_fluid(s, l->n, o->bricks, defect);
@@ -22091,12 +22005,13 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     visit.solve(0);
     const float *const e =
         o->robust ? (repeated ? list.e : pgi_list_level(list).from(pre + post)) : (repeated ? lattice.e : lattice.u);
-    const pgi_prolong_lattice<T> correction = {pgi_lattice_level(o->fine), smooth, e, 1 / o->largest_diagonal,
-                                               s->mixed ? NULL : s->state};
-    if (pgi_has_blocks(s))
-        pgi_correct_blocks<T>(s, correction);
-    else
-        pgi_for_fluid(s, l->n, o->bricks, correction);
+    const pgi_prolong_lattice correction = {pgi_lattice_level(o->fine),
+                                            smooth,
+                                            sizeof(T) == sizeof(float),
+                                            e,
+                                            1 / o->largest_diagonal,
+                                            s->mixed ? NULL : s->state};
+    pgi_for_fluid(s, l->n, o->bricks, correction);
     const pgi_grid result = pgi_sweep_finest<T>(s, smooth, r, rhs, post, 1, PGI_FROM_U);
     if (result.base != u.base) s->ops->copy(s, l, result, u);
 }
@@ -22275,7 +22190,7 @@ struct pgi_set_cells {
 };
 
 // Reads the mask and the coefficients, and makes all that follows from them: where both are fine.
-template <class T> static void pgi_read_media(pg_solver *s)
+static void pgi_read_media(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
@@ -22286,8 +22201,8 @@ template <class T> static void pgi_read_media(pg_solver *s)
     pgi_for_each(s, 1, set);
     const int places[3] = {l->n[0] + 1, l->n[1] + 1, l->n[2] + 1};
     if (!o->checked) pgi_for_points(s, places, check);
-    const pgi_classify<T> classify = {
-        pgi_operator_of<T>(s, l), check.mask, {check.stride[0], check.stride[1]}, o->kind};
+    const pgi_classify classify = {
+        pgi_wide_operator(s), check.mask, {check.stride[0], check.stride[1]}, o->kind};
     pgi_for_eighths(s, l->n, classify);
     if (o->bricks.words) {
         const pgi_bricks &b = o->bricks;
@@ -22297,23 +22212,21 @@ template <class T> static void pgi_read_media(pg_solver *s)
         pgi_for_points(s, places, find);
     }
     if (classify.a.is_masked) {
-        const pgi_mark_plain<T> mark = {classify.a, o->kind};
+        const pgi_mark_plain mark = {classify.a, o->kind};
         const int quads[3] = {(l->n[0] + 1) / 2, (l->n[1] + 1) / 2, l->n[2]};
         const pgi_pack_quads pack = {{l->n[0], l->n[1], l->n[2]}, o->kind, o->quads};
         pgi_for_eighths(s, l->n, mark);
         if (o->quads) pgi_for_points(s, quads, pack);
     }
-    pgi_find_pockets<T>(s, l);
+    pgi_find_pockets(s);
 }
 
 static void pgi_clear_grid(pg_solver *s, pgi_grid g, int single)
 {
     const pgi_bricks &bricks = s->obstacles.bricks;
     if (!bricks.words || !g.base) return;
-    pgi_in_precision(single, [&](auto t) {
-        const pgi_clear_bricks<decltype(t)> body = {bricks, g};
-        pgi_for_points(s, s->outer.n, body);
-    });
+    const pgi_clear_bricks body = {bricks, g, single};
+    pgi_for_points(s, s->outer.n, body);
 }
 // The grids of the workspace in bricks without fluid, where operations neither read nor write
 static void pgi_clear_vectors(pg_solver *s)
@@ -22401,13 +22314,13 @@ template <class LEVEL> static void pgi_measure(pg_solver *s, const LEVEL &fine)
     pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
     pgi_for_points(s, runs, body);
 }
-template <class T> static void pgi_measure_finest(pg_solver *s)
+static void pgi_measure_finest(pg_solver *s)
 {
-    pgi_store_finest<T>(s);
+    pgi_store_finest(s);
     if (s->obstacles.fine.rows)
         pgi_measure(s, pgi_lattice_level(s->obstacles.fine));
     else
-        pgi_measure(s, pgi_mask_level_of<T>(s));
+        pgi_measure(s, pgi_mask_level_of(s));
 }
 
 static void pgi_name_cycle(pg_solver *s)
@@ -22429,7 +22342,7 @@ static void pgi_choose_levels(pg_solver *s)
     const double points = (double)s->level[0].points, coarse = points / (1 << s->desc.dim);
     const int kind = o->kind_of_levels(), small = o->small;
     int64_t found[PGI_MEASURES];
-    pgi_in_precision(pgi_cycles_in_f32(d->flags), [&](auto t) { pgi_measure_finest<decltype(t)>(s); });
+    pgi_measure_finest(s);
     pgi_read_numbers(s, o->bad + 5, PGI_MEASURES, found);
     const int varies = d->beta_face[0] || d->beta_cell;
     const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
@@ -22459,12 +22372,11 @@ static void pgi_choose_levels(pg_solver *s)
 // media: mask or coefficients are new; else alpha is
 static void pgi_refresh(pg_solver *s, int media)
 {
-    const int single = pgi_cycles_in_f32(s->desc.flags);
-    if (media) pgi_in_precision(single, [&](auto t) { pgi_read_media<decltype(t)>(s); });
+    if (media) pgi_read_media(s);
     if (s->multigrid) {
         if (media && s->obstacles.chooses && !s->obstacles.captured) pgi_choose_levels(s);
         if (media) pgi_list_others(s);
-        pgi_in_precision(single, [&](auto t) { pgi_make_levels<decltype(t)>(s); });
+        pgi_make_levels(s);
         pgi_make_matrix(s);
         // Passes leave what is outside of the fluid as it is, and levels are made in t.
         s->ops->fill_zero(s, &s->level[0], s->level[0].t);
@@ -22474,39 +22386,13 @@ static void pgi_refresh(pg_solver *s, int media)
     pgi_clear_vectors(s);
 }
 
-// The right-hand side of the problem under way, from the caller's f.
-static void pgi_gather(pg_solver *s, int compatible)
-{
-    pgi_in_precision(pgi_is_f32(s->desc.flags),
-                     [&](auto t) { pgi_cells_rhs<decltype(t)>(s, &s->outer, compatible); });
-}
-static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
-{
-    pgi_in_precision(pgi_is_f32(s->desc.flags),
-                     [&](auto t) { pgi_cells_clear<decltype(t)>(s, &s->outer, from, to); });
-}
-static void pgi_project_u(pg_solver *s, pgi_means means, pgi_grid r)
-{
-    pgi_in_precision(pgi_is_f32(s->desc.flags),
-                     [&](auto t) { pgi_project<decltype(t)>(s, &s->outer, s->outer.u, means, r); });
-}
 // All parts of the fluid in place of pockets, and these again.
-static void pgi_label_parts(pg_solver *s)
-{
-    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags),
-                     [&](auto t) { pgi_label<decltype(t)>(s, &s->level[0], 0, INT32_MAX); });
-}
+static void pgi_label_parts(pg_solver *s) { pgi_label(s, 0, INT32_MAX); }
 static void pgi_restore_pockets(pg_solver *s)
 {
-    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags),
-                     [&](auto t) { pgi_find_pockets<decltype(t)>(s, &s->level[0]); });
+    pgi_find_pockets(s);
     if (s->multigrid) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
     pgi_clear_vectors(s);    // labels were made in one of them
-}
-static void pgi_sum_over_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
-{
-    pgi_in_precision(pgi_is_f32(s->desc.flags),
-                     [&](auto t) { pgi_add_up_parts<decltype(t)>(s, x, most, first, count); });
 }
 static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
@@ -23036,7 +22922,7 @@ static void pgi_refresh(pg_solver *, int) {}
 static void pgi_gather(pg_solver *, int) {}
 static void pgi_clear_cells(pg_solver *, pgi_grid, pgi_grid) {}
 enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
-static void pgi_project_u(pg_solver *, pgi_means, pgi_grid) {}
+static void pgi_project(pg_solver *, pgi_grid, pgi_means, pgi_grid) {}
 static void pgi_cycle_among_cells(pg_solver *, pgi_grid, pgi_rhs, int) {}
 template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o) { return o; }
 #endif
@@ -23287,13 +23173,20 @@ template <class T> static void pgi_layout_level(pg_solver *s, const pgi_hierarch
     }
 }
 
+// Whether the outer level has tables in f64 beside those of the cycles in f32: for u with PG_MIXED, and among obstacles
+// for what is done in f64 whatever the precision of u.
+static int pgi_has_wide_box(const pg_solver *s)
+{
+    return s->mixed || (s->masked && pgi_is_f32(s->work.flags));
+}
+
 // The tables of all levels. host_faces: where those of boundary data are filled; the last one is the outer level's.
 template <class T> static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena,
                                                  pgi_faces *host_faces[PGI_MAX_LEVELS + 1])
 {
     const pg_desc *d = &s->work;
     for (int l = 0; l < h->levels; l++) pgi_layout_level<T>(s, h, arena, l);
-    if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
+    if (pgi_has_wide_box(s)) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
     pgi_open_ends(&s->outer.box64.axis[2], s->level[0].part);
     for (int l = 0; l <= h->levels; l++) {
         void *host;
@@ -23382,9 +23275,11 @@ static void pgi_layout_outer(pg_solver *s)
     s->outer = s->level[0];
     s->outer.u = callers_u;
     s->outer.f = callers_f;
-    if (s->mixed) {
+    if (pgi_has_wide_box(s)) {
         s->outer.box64 = outer_box;
         s->outer.box64.state = s->state;
+    }
+    if (s->mixed) {
         s->outer.faces = outer_faces;
         memset(s->outer.plane, 0, sizeof s->outer.plane);
     }
@@ -23979,7 +23874,7 @@ static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
 static void pgi_step_centre(pg_solver *s)
 {
     if (s->masked)
-        pgi_project_u(s, PGI_MEANS_OF_U, s->outer.u);
+        pgi_project(s, s->outer.u, PGI_MEANS_OF_U, s->outer.u);
     else if (s->may_be_singular)
         pgi_centre(s, s->outer_ops, &s->outer, s->outer.u);
 }
@@ -23996,7 +23891,7 @@ static void pgi_step_residual(pg_solver *s)
 static void pgi_step_lift_pockets(pg_solver *s)
 {
     pgi_step_residual(s);
-    pgi_project_u(s, PGI_MEANS_HELD, s->vector[PGI_R]);
+    pgi_project(s, s->outer.u, PGI_MEANS_HELD, s->vector[PGI_R]);
 }
 
 // Conjugate gradients (M. R. Hestenes, E. Stiefel 1952).
