@@ -4798,9 +4798,10 @@ template <int MORE> static __device__ inline void pgi_block_sums(double *sums)
 }
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
-// in a fixed order, and writes them from number FIRST on. True for the thread that has written them.
-template <int MORE = 0, int FIRST = 0>
-static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pgi_state *state, double *result)
+// in a fixed order, and writes them from number `first` on. True for the thread that has written them.
+template <int MORE = 0>
+static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pgi_state *state, double *result,
+                                              int first = 0)
 {
     enum { COUNT = 4 + MORE };
     __shared__ int last;
@@ -4822,7 +4823,7 @@ static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pg
     }
     pgi_block_sums<MORE>(sums);
     if (thread != 0) return false;
-    for (int q = FIRST; q < COUNT; q++) result[q] = sums[q];
+    for (int q = first; q < COUNT; q++) result[q] = sums[q];
     state->fresh = 1;
     return true;
 }
@@ -4838,7 +4839,7 @@ static __device__ inline bool pgi_begin_sums(const pgi_state *state, int again, 
 template <int MORE = 0, int FIRST = 0>
 static __device__ inline void pgi_end_sums(double *sums, double *partials, pgi_state *state, double unit)
 {
-    if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, state->sums)) state->unit_of_sums = unit;
+    if (pgi_finish_sums<MORE>(sums, partials, state, state->sums, FIRST)) state->unit_of_sums = unit;
 }
 
 // Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
@@ -17511,14 +17512,14 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
 
 // What a point needs of memory is asked for while the one before it is worked on: seen = look(column, i, j, k), then
 // body(column, i, j, k, seen, unit, sums), column = begin(i, j, k), and after each step() that of the next plane; all
-// of body.kept().
-template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::RESIDENT)
+// of body.kept(). Of four sums and MORE, those from number first() on are results.
+template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::RESIDENT)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
                           double *result, pgi_shape h, pgi_bricks bricks, int again)
 {
     pgi_await();
     if (!body.wanted()) return;
-    double sums[4 + MORE] = {0}, unit;
+    double sums[4 + BODY::MORE] = {0}, unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
     const auto kept = body.kept();
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
@@ -17535,7 +17536,7 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
             kept(column, t.i, t.j, k, own, unit, sums);
         }
     }
-    if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, result)) state->unit_of_sums = unit;
+    if (pgi_finish_sums<BODY::MORE>(sums, partials, state, result, body.first())) state->unit_of_sums = unit;
 }
 #endif
 
@@ -17608,26 +17609,25 @@ static void pgi_for_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks
 }
 
 // Calls body as pgi_sum_points_kernel does for the points in bricks with fluid, and adds up the sums in a fixed order:
-// result[FIRST] and those after.
-template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3],
-                                                                     const pgi_bricks &bricks, const BODY &body,
-                                                                     double *result, int again)
+// result[body.first()] and those after.
+template <class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks,
+                                                const BODY &body, double *result, int again)
 {
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
         const int64_t wanted = pgi_reduce_blocks(h.blocks, again),
                       resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
-        PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
-                         (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], s->partials, s->state, result, h,
-                         bricks, again);
+        PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0, pgi_sum_points_kernel<BODY>, body,
+                         n[0], n[1], s->partials, s->state, result, h, bricks, again);
         return;
     }
 #endif
     if (!body.wanted()) return;
     const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
     if (again && factor == 1) return;
-    enum { COUNT = 4 + MORE };
+    enum { COUNT = 4 + BODY::MORE };
+    const int first = body.first();
     const int64_t rows = (int64_t)n[1] * n[2];
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
     const auto kept = body.kept();
@@ -17644,8 +17644,8 @@ template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *
         memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
     }
     double sums[COUNT] = {0};
-    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<MORE>(sums, s->partials + COUNT * chunk);
-    memcpy(result + FIRST, sums + FIRST, sizeof sums - FIRST * sizeof *sums);
+    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<BODY::MORE>(sums, s->partials + COUNT * chunk);
+    memcpy(result + first, sums + first, (size_t)(COUNT - first) * sizeof *sums);
 }
 
 // The bricks of a level: of the finest one's cells, of its cells in pairs along x, and of 2^d cells each.
@@ -18237,11 +18237,11 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     const pgi_even_cells<T> even = pgi_even_cells_of(a);
     return even.value(even.look(cell, p, sj, sk, i, j, k), p, sj, sk, i, j, k);
 }
-// Looks at no more than what they are.
-template <class T> struct pgi_any_cells {
+// Of an operator that is not even. Looks at no more than what they are.
+template <class T> struct pgi_field_cells {
     pgi_cell_operator<T> a;
     enum { RESIDENT = 2 };
-    typedef pgi_any_cells all_kept;
+    typedef pgi_field_cells all_kept;
     PGI_HD all_kept kept() const { return *this; }
     struct seen {
         unsigned kind;
@@ -18254,12 +18254,7 @@ template <class T> struct pgi_any_cells {
     PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
-        return a.is_even ? pgi_cell_value_of(a, p, sj, sk, i, j, k) : pgi_field_value(a, s.kind, p, sj, sk, at);
-    }
-    PGI_HD T diagonal(int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        return pgi_cell_diagonal(pgi_cell_row_of(pgi_apart(a), a.kind[pgi_cell_at(a.b, i, j, k)], at));
+        return pgi_field_value(a, s.kind, p, sj, sk, at);
     }
     PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
 };
@@ -18270,7 +18265,7 @@ template <class T, class F> static void pgi_with_cells(const pg_solver *s, const
     if (a.is_even)
         f(pgi_even_cells_of(a));
     else
-        f(pgi_any_cells<T>{a});
+        f(pgi_field_cells<T>{a});
 }
 
 #if PGI_WITH_CELLS
@@ -18370,7 +18365,7 @@ static void pgi_cell_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi
 
 // The sums of the residual, or of D u
 template <class T, class CELLS> struct pgi_cell_norm {
-    enum { RESIDENT = CELLS::RESIDENT };
+    enum { RESIDENT = CELLS::RESIDENT, MORE = 0 };
     CELLS cells;
     pgi_grid u, f;
     int magnitude;
@@ -18379,6 +18374,7 @@ template <class T, class CELLS> struct pgi_cell_norm {
         T right;
     };
     PGI_HD int wanted() const { return !magnitude || cells.a.b.state->seek; }
+    PGI_HD int first() const { return 0; }
     PGI_HD pgi_cell_norm<T, typename CELLS::all_kept> kept() const
     {
         return {cells.kept(), pgi_found<T>(u), magnitude ? f : pgi_found<T>(f), magnitude};
@@ -18416,8 +18412,7 @@ template <class T> struct pgi_sum_norm {
     template <class CELLS> void operator()(const CELLS &cells) const
     {
         const pgi_cell_norm<T, CELLS> body = {cells, u, f, magnitude};
-        pgi_sum_fluid<0, 0>(s, l->n, pgi_bricks_of(s, l), body, magnitude ? s->state->magnitude : s->state->sums,
-                            again);
+        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, magnitude ? s->state->magnitude : s->state->sums, again);
     }
 };
 
@@ -18450,7 +18445,7 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 // A recurrence of conjugate gradients with a product.
 template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
     typedef RECURRENCE<T> point;
-    enum { RESIDENT = CELLS::RESIDENT };
+    enum { RESIDENT = CELLS::RESIDENT, MORE = point::DOTS };
     CELLS cells;
     pgi_vectors g;
     pgi_krylov_steps<T> steps;    // where they are kept
@@ -18459,6 +18454,7 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
         T v[point::VECTORS];
     };
     PGI_HD int wanted() const { return 1; }
+    PGI_HD int first() const { return point::NORM >= 0 ? 0 : 4; }
     PGI_HD pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> kept() const
     {
         pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> k = {
@@ -18517,9 +18513,8 @@ template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence 
     pgi_vectors g;
     template <class CELLS> void operator()(const CELLS &cells) const
     {
-        typedef RECURRENCE<T> point;
         const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g, pgi_krylov_steps<T>()};
-        pgi_sum_fluid<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
+        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
     }
 };
 
@@ -18535,14 +18530,15 @@ template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence 
     X(PGI_BICG_PRODUCT, pgi_of_bicg_product)                                                                           \
     X(PGI_BICG_SECOND, pgi_of_bicg_second)
 template <class T> struct pgi_seldom_recurrence {
-    enum { RESIDENT = 2, VECTORS = 8, DOTS = 4 };
-    pgi_any_cells<T> cells;
+    enum { RESIDENT = 2, VECTORS = 8, MORE = 4 };
+    pgi_cell_operator<T> a;
     pgi_vectors g;
     int recurrence, product, norm;
     unsigned read, written;
     struct nothing {
     };    // is looked at ahead
     PGI_HD int wanted() const { return 1; }
+    PGI_HD int first() const { return norm ? 0 : 4; }
     PGI_HD pgi_seldom_recurrence kept() const { return *this; }
     PGI_HD nothing begin(int, int, int) const { return nothing(); }
     PGI_HD void step(nothing *) const {}
@@ -18550,20 +18546,18 @@ template <class T> struct pgi_seldom_recurrence {
     PGI_HD T *at(int q, int i, int j, int k) const { return pgi_data<T>(g.v[q]) + i + j * g.v[q].sj + k * g.v[q].sk; }
     PGI_HD pgi_cell_value<T> value(int i, int j, int k) const
     {
-        const pgi_cell_value<T> none = {0, product ? (T)0 : cells.diagonal(i, j, k)};
-        if (!product) return none;
-        const int64_t sj = g.v[0].sj, sk = g.v[0].sk;
-        const T *const p = at(0, i, j, k);
-        return cells.value(cells.look(pgi_cell_at(cells.a.b, i, j, k), p, sj, sk, i, j, k), p, sj, sk, i, j, k);
+        const int cell[3] = {i, j, k};
+        if (product) return pgi_cell_value_of(a, at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
+        return {0, pgi_cell_diagonal(pgi_cell_row_of(pgi_apart(a), a.kind[pgi_cell_at(a.b, i, j, k)], cell))};
     }
     PGI_HD void operator()(nothing, int i, int j, int k, nothing, double unit, double *sums) const
     {
         T v[VECTORS];
-        pgi_term<T> dot[DOTS] = {};
+        pgi_term<T> dot[MORE] = {};
         PGI_UNROLLED
         for (int q = 0; q < VECTORS; q++) v[q] = read >> q & 1 ? *at(q, i, j, k) : (T)0;
         const pgi_cell_value<T> own = value(i, j, k);
-        const pgi_krylov_steps<T> steps(cells.a.b.state);
+        const pgi_krylov_steps<T> steps(a.b.state);
         const T inverse = own.diagonal > 0 ? 1 / own.diagonal : (T)0;
         switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
@@ -18574,10 +18568,10 @@ template <class T> struct pgi_seldom_recurrence {
         PGI_UNROLLED
         for (int q = 0; q < VECTORS; q++)
             if (written >> q & 1) *at(q, i, j, k) = v[q];
-        const double w = cells.measure(i, j, k), e = norm ? unit * (double)v[1] : 0;
+        const double w = pgi_cell_measure(a, i, j, k), e = norm ? unit * (double)v[1] : 0;
         pgi_accumulate(sums, w, e, e);
         PGI_UNROLLED
-        for (int q = 0; q < DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+        for (int q = 0; q < MORE; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
     }
 };
 template <class T, template <class> class RECURRENCE>
@@ -18587,8 +18581,8 @@ static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, c
     enum { NORM = point::NORM >= 0 };
     static_assert(point::NORM < 0 || point::NORM == 1, "see pgi_seldom_recurrence");
     const pgi_seldom_recurrence<T> body = {
-        {pgi_operator_of<T>(s, l)}, g, recurrence, point::PRODUCT, NORM, point::READ | point::PRODUCT, point::WRITTEN};
-    pgi_sum_fluid<body.DOTS, (NORM ? 0 : 4)>(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
+        pgi_operator_of<T>(s, l), g, recurrence, point::PRODUCT, NORM, point::READ | point::PRODUCT, point::WRITTEN};
+    pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
 }
 #endif
 
