@@ -17564,17 +17564,32 @@ static pgi_bricks pgi_all_bricks()
     return all;
 }
 
-// f(i) for the points of a row: all, or those in bricks with fluid.
+// f(begin, end) for the points of a row without gaps: all, or those in bricks with fluid.
 template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, int j, int k, const F &f)
 {
     const int step = bricks.step(n);
-    for (int begin = 0; begin < n; begin += step) {
+    const auto next = [&](int i) { return i + step < n ? i + step : n; };
+    for (int begin = 0, end; begin < n; begin = end) {
+        end = next(begin);
         if (!pgi_any_fluid(bricks, begin, j, k, k + 1)) continue;
-        for (int i = begin, end = begin + step < n ? begin + step : n; i < end; i++) f(i);
+        while (end < n && pgi_any_fluid(bricks, end, j, k, k + 1)) end = next(end);
+        f(begin, end);
     }
 }
 
-// Calls body(i, j, k) for the points of planes k0 to k1: all, or those in bricks with fluid.
+// The same by body(i, j, k) or, where a body has that, by body.row(begin, end, j, k) for points without a gap: rows of
+// simple loops take a CPU a third of the time.
+template <class BODY>
+static auto pgi_run_row(const BODY &body, int begin, int end, int j, int k, int) -> decltype(body.row(0, 0, 0, 0))
+{
+    body.row(begin, end, j, k);
+}
+template <class BODY> static void pgi_run_row(const BODY &body, int begin, int end, int j, int k, long)
+{
+    for (int i = begin; i < end; i++) body(i, j, k);
+}
+
+// Calls body for the points of planes k0 to k1: all, or those in bricks with fluid.
 template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body,
                                                  const pgi_bricks &bricks = pgi_all_bricks())
 {
@@ -17592,7 +17607,7 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
     PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
     for (int64_t row = 0; row < rows; row++) {
         const int j = (int)(row % n[1]), k = k0 + (int)(row / n[1]);
-        pgi_along_row(bricks, n[0], j, k, [&](int i) { body(i, j, k); });
+        pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) { pgi_run_row(body, begin, end, j, k, 0); });
     }
     (void)turn;
 }
@@ -17636,9 +17651,11 @@ template <class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3], co
         double sums[COUNT] = {0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
             const int j = (int)(row % n[1]), k = (int)(row / n[1]);
-            pgi_along_row(bricks, n[0], j, k, [&](int i) {
-                const auto column = kept.begin(i, j, k);
-                kept(column, i, j, k, kept.look(column, i, j, k), unit, sums);
+            pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) {
+                for (int i = begin; i < end; i++) {
+                    const auto column = kept.begin(i, j, k);
+                    kept(column, i, j, k, kept.look(column, i, j, k), unit, sums);
+                }
             });
         }
         memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
@@ -20773,7 +20790,7 @@ template <class LEVEL> struct pgi_weigh_cells {
 struct pgi_measures {
     double all, unit;    // all: or 0
     pgi_box<double> b;
-    PGI_HD double of(const int at[3]) const { return all > 0 ? all : unit * pgi_cell_weight(b, at[0], at[1], at[2]); }
+    PGI_HD double of(int i, int j, int k) const { return all > 0 ? all : unit * pgi_cell_weight(b, i, j, k); }
 };
 static pgi_measures pgi_no_measures() { return {1, 1, pgi_box<double>()}; }
 
@@ -20792,7 +20809,7 @@ struct pgi_restrict_lattice {
     int log_lanes;              // of the threads that share a node of it
     PGI_HD double residual(const int at[3]) const
     {
-        return measures.of(at) * pgi_point_of(r, narrow, at[0] + at[1] * r.sj + at[2] * r.sk);
+        return measures.of(at[0], at[1], at[2]) * pgi_point_of(r, narrow, at[0] + at[1] * r.sj + at[2] * r.sk);
     }
     // What a cell gives, and what slides over its faces from other coarse cells
     PGI_HD double contribution(const int at[3]) const
@@ -21326,26 +21343,44 @@ static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PG
 
 #endif
 
-// Steps of the cycle on such a level, point by point. What a cell is not linked to counts 0 times.
+// Steps of the cycle on such a level. A row of it with its neighbours, beyond an end those at the other one: what a cell
+// is not linked to counts 0 times.
 template <class T> struct pgi_links_value {
     T sum, diagonal;    // of c u over the links
 };
-template <class T>
-static PGI_HD inline pgi_links_value<T> pgi_links_value_of(const pgi_lattice &l, const int at[3], const pgi_grid &u)
-{
-    const int64_t stride[3] = {1, u.sj, u.sk};
-    const T *const p = pgi_data<T>(u) + at[0] + at[1] * u.sj + at[2] * u.sk;
-    float c[6], shift;
-    pgi_read_stored(l.rows, l.n, l.periodic, at, c, &shift);
-    pgi_links_value<T> v = {0, (T)shift};
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        const int a = q / 2, step = pgi_index_beside(l.n[a], at[a], q) - at[a];
-        v.diagonal += (T)c[q];
-        v.sum += (T)c[q] * p[step * stride[a]];
+template <class T> struct pgi_lattice_line {
+    int n;
+    const pgi_stored_row *own, *below[2];    // below: along y and z
+    const T *u, *beside[4];
+    PGI_HD pgi_lattice_line(const pgi_lattice &l, const pgi_grid &g, int j, int k) : n(l.n[0])
+    {
+        const int64_t stride[2] = {g.sj, g.sk}, row[2] = {n, (int64_t)n * l.n[1]};
+        const int at[2] = {j, k};
+        u = pgi_data<T>(g) + j * stride[0] + k * stride[1];
+        own = l.rows + j * row[0] + k * row[1];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            const int a = q / 2, step = pgi_index_beside(l.n[a + 1], at[a], q & 1) - at[a];
+            beside[q] = u + step * stride[a];
+            if (!(q & 1)) below[a] = own + step * row[a];
+        }
     }
-    return v;
-}
+    PGI_HD int before(int i) const { return i > 0 ? i - 1 : n - 1; }
+    PGI_HD int after(int i) const { return i < n - 1 ? i + 1 : 0; }
+    PGI_HD pgi_links_value<T> at(int i) const
+    {
+        const pgi_stored_row row = own[i];
+        const int west = before(i), east = after(i);
+        const T c[6] = {(T)pgi_from_bf16(own[west].c[0]),  (T)pgi_from_bf16(row.c[0]),
+                        (T)pgi_from_bf16(below[0][i].c[1]), (T)pgi_from_bf16(row.c[1]),
+                        (T)pgi_from_bf16(below[1][i].c[2]), (T)pgi_from_bf16(row.c[2])},
+                v[6] = {u[west], u[east], beside[0][i], beside[1][i], beside[2][i], beside[3][i]};
+        pgi_links_value<T> value = {0, (T)pgi_from_bf16(row.s)};
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) value.diagonal += c[q], value.sum += c[q] * v[q];
+        return value;
+    }
+};
 template <class T> struct pgi_relax_lattice {
     pgi_lattice l;
     pgi_grid u, f;
@@ -21353,19 +21388,31 @@ template <class T> struct pgi_relax_lattice {
     T omega;
     int colour, pairs, from_zero;    // pairs: no seams, i counts pairs of cells; from_zero: all cells, u is 0 where not
                                      // of the colour
+    PGI_HD void relax(const pgi_lattice_line<T> &line, int i, int j, int k) const
+    {
+        T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
+        const pgi_links_value<T> v = line.at(i);
+        const T right = (T)measures.of(i, j, k) * pgi_data<T>(f)[i + j * f.sj + k * f.sk];
+        const T sum = from_zero ? right : right + v.sum, alone = v.diagonal > 0 ? sum / v.diagonal : 0;
+        *p = from_zero ? omega * alone : omega == 1 ? alone : *p + omega * (alone - *p);
+    }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int at[3] = {pairs ? 2 * i + ((colour + j + k) & 1) : i, j, k};
         if (at[0] >= l.n[0]) return;
-        T *const p = pgi_data<T>(u) + at[0] + j * u.sj + k * u.sk;
-        if (!pairs && pgi_colour_at(l.n, l.seams, at) != colour) {
-            if (from_zero) *p = 0;
+        if (pairs || pgi_colour_at(l.n, l.seams, at) == colour)
+            relax(pgi_lattice_line<T>(l, u, j, k), at[0], j, k);
+        else if (from_zero)
+            pgi_data<T>(u)[i + j * u.sj + k * u.sk] = 0;
+    }
+    void row(int begin, int end, int j, int k) const
+    {
+        const pgi_lattice_line<T> line(l, u, j, k);
+        if (!pairs) {
+            for (int i = begin; i < end; i++) (*this)(i, j, k);
             return;
         }
-        const pgi_links_value<T> v = pgi_links_value_of<T>(l, at, u);
-        const T right = (T)measures.of(at) * pgi_data<T>(f)[at[0] + j * f.sj + k * f.sk];
-        const T alone = v.diagonal > 0 ? (from_zero ? right : right + v.sum) / v.diagonal : 0;
-        *p = from_zero ? omega * alone : omega == 1 ? alone : *p + omega * (alone - *p);
+        for (int i = 2 * begin + ((colour + j + k) & 1); i < 2 * end && i < l.n[0]; i += 2) relax(line, i, j, k);
     }
 };
 // r = f - A u, integrated
@@ -21373,13 +21420,17 @@ template <class T> struct pgi_lattice_defect {
     pgi_lattice l;
     pgi_grid u, f, r;
     pgi_measures measures;
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD void operator()(int i, int j, int k) const { row(i, i + 1, j, k); }
+    PGI_HD void row(int begin, int end, int j, int k) const
     {
-        const int at[3] = {i, j, k};
-        const pgi_links_value<T> v = pgi_links_value_of<T>(l, at, u);
-        const T own = pgi_data<T>(u)[i + j * u.sj + k * u.sk], right = pgi_data<T>(f)[i + j * f.sj + k * f.sk];
-        pgi_data<T>(r)[i + j * r.sj + k * r.sk] =
-            v.diagonal > 0 ? (T)measures.of(at) * right - v.diagonal * own + v.sum : (T)0;
+        const pgi_lattice_line<T> line(l, u, j, k);
+        const T *const right = pgi_data<T>(f) + j * f.sj + k * f.sk;
+        T *const to = pgi_data<T>(r) + j * r.sj + k * r.sk;
+        for (int i = begin; i < end; i++) {
+            const pgi_links_value<T> v = line.at(i);
+            const T value = (T)measures.of(i, j, k) * right[i] - v.diagonal * line.u[i] + v.sum;
+            to[i] = v.diagonal > 0 ? value : (T)0;
+        }
     }
 };
 // A sweep, one colour after the other
