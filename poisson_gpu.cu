@@ -18163,10 +18163,10 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const 
                                                                           const T *p, int64_t sj, int64_t sk,
                                                                           const int at[3])
 {
-    const pgi_cell_value<T> none = {0, 0};
     T beside[6];
+    if (!(kind & PGI_LIVE)) return {0, 0};
     pgi_look_beside(a, p, sj, sk, at, beside);
-    return kind & PGI_LIVE ? pgi_value_of_row(pgi_live_row(a, kind, at), *p, beside) : none;
+    return pgi_value_of_row(pgi_live_row(a, kind, at), *p, beside);
 }
 template <class T>
 static PGI_HD PGI_APART pgi_cell_value<T> pgi_field_value_apart(const pgi_cell_operator<T> &a, unsigned kind,
@@ -19482,9 +19482,10 @@ static PGI_HD inline unsigned pgi_pack_weights(const pgi_weights &w)
     for (int d = 0; d < 3; d++) word |= (unsigned)(4 * PGI_WEIGHT_STEPS * w.slide[d] + 0.5f) << 8 * d;
     return word;
 }
-static PGI_HD inline float pgi_packed_slide(unsigned word, int d)
+static const float PGI_SLIDE_UNIT = 1.0f / (4 * PGI_WEIGHT_STEPS);
+static PGI_HD inline float pgi_packed_slide(unsigned word, int d, float unit = PGI_SLIDE_UNIT)
 {
-    return (float)(word >> 8 * d & 255) * (1.0f / (4 * PGI_WEIGHT_STEPS));
+    return (float)(word >> 8 * d & 255) * unit;
 }
 static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
 {
@@ -19731,6 +19732,19 @@ template <class F> static PGI_HD inline void pgi_across(const pgi_lattice &l, co
         to[a] = pgi_index_beside(n, at[a], q);
         f(to, a);
     }
+}
+
+// Row j of plane k of weights that cells slide by from the row beside it in another coarse cell, along an axis, and
+// where that row is: what is not there slides by 0. Each cell has one such row, where no axis has a seam.
+struct pgi_row_across {
+    int j, k;
+    float unit;    // of its slides
+};
+static PGI_HD inline pgi_row_across pgi_row_across_of(const pgi_lattice &l, int axis, int j, int k)
+{
+    const int i = axis == 1 ? j : k, n = l.n[axis], up = i & 1, to = pgi_index_beside(n, i, up),
+              there = !pgi_is_in_block(n, i, up) && (l.periodic >> axis & 1 || i != (up ? n - 1 : 0));
+    return {axis == 1 ? to : j, axis == 2 ? to : k, there ? PGI_SLIDE_UNIT : 0};
 }
 
 // Has a node so many links that it takes long alone?
@@ -20846,6 +20860,45 @@ struct pgi_restrict_lattice {
         const int coarse[3] = {I, J, K};
         f[I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(sum_of(coarse, 0, 0, 1));
     }
+    // Adds what row j of plane k gives to coarse cells, of which those before and after the ones asked for exist.
+    template <class T> void add_row(int begin, int end, int j, int k, double *sum) const
+    {
+        const pgi_row_across y = pgi_row_across_of(l, 1, j, k), z = pgi_row_across_of(l, 2, j, k);
+        const auto weights_at = [&](int row, int plane) { return l.weights + l.n[0] * (row + l.n[1] * (int64_t)plane); };
+        const auto residual_at = [&](int row, int plane) { return pgi_data<T>(r) + row * r.sj + plane * r.sk; };
+        const unsigned *const w = weights_at(j, k), *const wy = weights_at(y.j, y.k), *const wz = weights_at(z.j, z.k);
+        const T *const own = residual_at(j, k), *const ry = residual_at(y.j, y.k), *const rz = residual_at(z.j, z.k);
+        for (int i = 2 * begin; i < 2 * end; i++) {
+            const int x = i & 1 ? i + 1 : i - 1;
+            sum[i / 2 - begin] += (double)pgi_unpack_weights(w[i]).own * (double)own[i] +
+                                  (double)pgi_packed_slide(w[x], 0) * (double)own[x] +
+                                  (double)pgi_packed_slide(wy[i], 1, y.unit) * (double)ry[i] +
+                                  (double)pgi_packed_slide(wz[i], 2, z.unit) * (double)rz[i];
+        }
+    }
+    void row(int begin, int end, int J, int K) const
+    {
+        enum { MOST = 64 };
+        const int simple = !l.seams && !l.aggregate && measures.all > 0, last = (l.n[0] - 1) / 2;    // 2 last: maybe alone
+        int I = begin;
+        for (; I < end && (I == 0 || !simple); I++) (*this)(I, J, K);
+        for (int stop; I < end && I < last; I = stop) {
+            double sum[MOST] = {0};
+            stop = end < last ? end : last;
+            if (stop > I + MOST) stop = I + MOST;
+            for (int q = 0; q < 4; q++) {
+                const int j = 2 * J + (q & 1), k = 2 * K + q / 2;
+                if (j >= l.n[1] || k >= l.n[2]) continue;
+                if (narrow)
+                    add_row<float>(I, stop, j, k, sum);
+                else
+                    add_row<double>(I, stop, j, k, sum);
+            }
+            for (int q = I; q < stop; q++)
+                f[q + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(measures.all * sum[q - I]);
+        }
+        for (; I < end; I++) (*this)(I, J, K);
+    }
 };
 struct pgi_prolong_lattice {
     pgi_lattice_level l;
@@ -20868,6 +20921,33 @@ struct pgi_prolong_lattice {
     {
         const int at[3] = {i, j, k}, own = l.aggregate_at(at);
         if (own >= 0) add(at, own, pgi_unpack_weights(l.weights[pgi_cell_of(l.n, at)]));
+    }
+    template <class T> void add_row(int begin, int end, int j, int k) const
+    {
+        const pgi_row_across y = pgi_row_across_of(l, 1, j, k), z = pgi_row_across_of(l, 2, j, k);
+        const auto coarse = [&](int row, int plane) {
+            return e + pgi_half(l.n[0]) * (row / 2 + (int64_t)pgi_half(l.n[1]) * (plane / 2));
+        };
+        const unsigned *const w = l.weights + l.n[0] * (j + l.n[1] * (int64_t)k);
+        const float *const own = coarse(j, k), *const ey = coarse(y.j, y.k), *const ez = coarse(z.j, z.k);
+        T *const to = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        const double unit = scale();
+        for (int i = begin; i < end; i++) {
+            const int I = i / 2, x = i & 1 ? I + 1 : I - 1;
+            const float sum = pgi_unpack_weights(w[i]).own * own[I] + pgi_packed_slide(w[i], 0) * own[x] +
+                              pgi_packed_slide(w[i], 1, y.unit) * ey[I] + pgi_packed_slide(w[i], 2, z.unit) * ez[I];
+            to[i] = (T)((double)to[i] + unit * (double)sum);
+        }
+    }
+    void row(int begin, int end, int j, int k) const
+    {
+        const int simple = !l.seams && !l.aggregate, last = l.n[0] - 2;
+        int i = begin;
+        for (; i < end && (i < 2 || !simple); i++) (*this)(i, j, k);
+        const int stop = end < last ? end : last;
+        if (i < stop && narrow) add_row<float>(i, stop, j, k);
+        if (i < stop && !narrow) add_row<double>(i, stop, j, k);
+        for (i = i < stop ? stop : i; i < end; i++) (*this)(i, j, k);
     }
 };
 
