@@ -18163,10 +18163,10 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const 
                                                                           const T *p, int64_t sj, int64_t sk,
                                                                           const int at[3])
 {
+    const pgi_cell_value<T> none = {0, 0};
     T beside[6];
-    if (!(kind & PGI_LIVE)) return {0, 0};
     pgi_look_beside(a, p, sj, sk, at, beside);
-    return pgi_value_of_row(pgi_live_row(a, kind, at), *p, beside);
+    return kind & PGI_LIVE ? pgi_value_of_row(pgi_live_row(a, kind, at), *p, beside) : none;
 }
 template <class T>
 static PGI_HD PGI_APART pgi_cell_value<T> pgi_field_value_apart(const pgi_cell_operator<T> &a, unsigned kind,
@@ -18254,11 +18254,11 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     const pgi_even_cells<T> even = pgi_even_cells_of(a);
     return even.value(even.look(cell, p, sj, sk, i, j, k), p, sj, sk, i, j, k);
 }
-// Of an operator that is not even. Looks at no more than what they are.
-template <class T> struct pgi_field_cells {
+// Looks at no more than what they are.
+template <class T> struct pgi_any_cells {
     pgi_cell_operator<T> a;
     enum { RESIDENT = 2 };
-    typedef pgi_field_cells all_kept;
+    typedef pgi_any_cells all_kept;
     PGI_HD all_kept kept() const { return *this; }
     struct seen {
         unsigned kind;
@@ -18271,7 +18271,7 @@ template <class T> struct pgi_field_cells {
     PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
-        return pgi_field_value(a, s.kind, p, sj, sk, at);
+        return a.is_even ? pgi_cell_value_of(a, p, sj, sk, i, j, k) : pgi_field_value(a, s.kind, p, sj, sk, at);
     }
     PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
 };
@@ -18282,7 +18282,7 @@ template <class T, class F> static void pgi_with_cells(const pg_solver *s, const
     if (a.is_even)
         f(pgi_even_cells_of(a));
     else
-        f(pgi_field_cells<T>{a});
+        f(pgi_any_cells<T>{a});
 }
 
 #if PGI_WITH_CELLS
@@ -21487,12 +21487,16 @@ template <class T> struct pgi_relax_lattice {
     }
     void row(int begin, int end, int j, int k) const
     {
+        const int first = pairs ? 2 * begin : begin, last = pairs && 2 * end < l.n[0] ? 2 * end : pairs ? l.n[0] : end;
+        const int own = first + ((first + j + k + colour) & 1), other = first + ((first + j + k + colour + 1) & 1);
         const pgi_lattice_line<T> line(l, u, j, k);
-        if (!pairs) {
+        T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        if (l.seams) {
             for (int i = begin; i < end; i++) (*this)(i, j, k);
             return;
         }
-        for (int i = 2 * begin + ((colour + j + k) & 1); i < 2 * end && i < l.n[0]; i += 2) relax(line, i, j, k);
+        for (int i = own; i < last; i += 2) relax(line, i, j, k);
+        for (int i = other; i < last && from_zero; i += 2) p[i] = 0;
     }
 };
 // r = f - A u, integrated
