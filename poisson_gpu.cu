@@ -4799,9 +4799,8 @@ template <int MORE> static __device__ inline void pgi_block_sums(double *sums)
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
 // in a fixed order, and writes them from number `first` on. True for the thread that has written them.
-template <int MORE = 0>
-static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pgi_state *state, double *result,
-                                              int first = 0)
+template <int MORE = 0> static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pgi_state *state,
+                                                                      double *result, int first = 0)
 {
     enum { COUNT = 4 + MORE };
     __shared__ int last;
@@ -17579,8 +17578,8 @@ template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, in
 
 // The same by body(i, j, k) or, where a body has that, by body.row(begin, end, j, k) for points without a gap: rows of
 // simple loops take a CPU a third of the time.
-template <class BODY>
-static auto pgi_run_row(const BODY &body, int begin, int end, int j, int k, int) -> decltype(body.row(0, 0, 0, 0))
+template <class BODY> static auto pgi_run_row(const BODY &body, int begin, int end, int j, int k, int)
+    -> decltype(body.row(0, 0, 0, 0))
 {
     body.row(begin, end, j, k);
 }
@@ -18715,8 +18714,8 @@ struct pgi_eight_cells {
     int64_t sj, sk, at;
     int begin, count, j, k;
     uint64_t own;
-    PGI_HD pgi_eight_cells(const unsigned char *array, const pgi_axis<double> *a, int64_t stride_j,
-                           int64_t stride_k, int eighth, int row, int plane)
+    PGI_HD pgi_eight_cells(const unsigned char *array, const pgi_axis<double> *a, int64_t stride_j, int64_t stride_k,
+                           int eighth, int row, int plane)
         : bytes(array), axis(a), sj(stride_j), sk(stride_k), begin(PGI_WORD * eighth), j(row), k(plane)
     {
         count = begin + PGI_WORD < axis[0].n ? (int)PGI_WORD : axis[0].n - begin;
@@ -19218,9 +19217,8 @@ static void pgi_weigh_pockets(pg_solver *s, int by_openness)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pgi_fill_words(s, o->weight, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
-    const pgi_sum_pockets sums = {
-        pgi_wide_operator(s), o->pocket,         o->pockets, pgi_no_grid(), 0, by_openness, 0,
-        pgi_fixed_of(s),      o->largest_weight, o->weight};
+    const pgi_sum_pockets sums = {pgi_wide_operator(s), o->pocket, o->pockets,      pgi_no_grid(),     0,
+                                  by_openness,          0,         pgi_fixed_of(s), o->largest_weight, o->weight};
     pgi_for_points(s, s->outer.n, sums);
 }
 
@@ -19348,7 +19346,7 @@ static void pgi_sum_over_parts(pg_solver *s, pgi_grid x, double most, int first,
 {
     const pgi_obstacles *const o = &s->obstacles;
     unsigned long long *const found = &s->state->largest_mean;
-    const pgi_sum_parts sums = {s->outer.box64, o->pocket,         first, count, x, pgi_is_f32(s->desc.flags),
+    const pgi_sum_parts sums = {s->outer.box64,  o->pocket,         first, count, x,     pgi_is_f32(s->desc.flags),
                                 pgi_fixed_of(s), o->largest_weight, most,  found, o->sum};
     if (most > 0)
         pgi_fill_words(s, o->sum, 4 * (int64_t)count);
@@ -20864,7 +20862,9 @@ struct pgi_restrict_lattice {
     template <class T> void add_row(int begin, int end, int j, int k, double *sum) const
     {
         const pgi_row_across y = pgi_row_across_of(l, 1, j, k), z = pgi_row_across_of(l, 2, j, k);
-        const auto weights_at = [&](int row, int plane) { return l.weights + l.n[0] * (row + l.n[1] * (int64_t)plane); };
+        const auto weights_at = [&](int row, int plane) {
+            return l.weights + l.n[0] * (row + l.n[1] * (int64_t)plane);
+        };
         const auto residual_at = [&](int row, int plane) { return pgi_data<T>(r) + row * r.sj + plane * r.sk; };
         const unsigned *const w = weights_at(j, k), *const wy = weights_at(y.j, y.k), *const wz = weights_at(z.j, z.k);
         const T *const own = residual_at(j, k), *const ry = residual_at(y.j, y.k), *const rz = residual_at(z.j, z.k);
@@ -20879,7 +20879,8 @@ struct pgi_restrict_lattice {
     void row(int begin, int end, int J, int K) const
     {
         enum { MOST = 64 };
-        const int simple = !l.seams && !l.aggregate && measures.all > 0, last = (l.n[0] - 1) / 2;    // 2 last: maybe alone
+        const int simple = !l.seams && !l.aggregate && measures.all > 0,
+                  last = (l.n[0] - 1) / 2;    // 2 last: maybe alone
         int I = begin;
         for (; I < end && (I == 0 || !simple); I++) (*this)(I, J, K);
         for (int stop; I < end && I < last; I = stop) {
@@ -21423,8 +21424,8 @@ static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PG
 
 #endif
 
-// Steps of the cycle on such a level. A row of it with its neighbours, beyond an end those at the other one: what a cell
-// is not linked to counts 0 times.
+// Steps of the cycle on such a level. A row of it with its neighbours, beyond an end those at the other one: what a
+// cell is not linked to counts 0 times.
 template <class T> struct pgi_links_value {
     T sum, diagonal;    // of c u over the links
 };
@@ -21451,7 +21452,7 @@ template <class T> struct pgi_lattice_line {
     {
         const pgi_stored_row row = own[i];
         const int west = before(i), east = after(i);
-        const T c[6] = {(T)pgi_from_bf16(own[west].c[0]),  (T)pgi_from_bf16(row.c[0]),
+        const T c[6] = {(T)pgi_from_bf16(own[west].c[0]),   (T)pgi_from_bf16(row.c[0]),
                         (T)pgi_from_bf16(below[0][i].c[1]), (T)pgi_from_bf16(row.c[1]),
                         (T)pgi_from_bf16(below[1][i].c[2]), (T)pgi_from_bf16(row.c[2])},
                 v[6] = {u[west], u[east], beside[0][i], beside[1][i], beside[2][i], beside[3][i]};
@@ -21856,8 +21857,7 @@ struct pgi_visit {
             sweeps -= count;
         }
 #endif
-        const pgi_relax_lattice<float> relax = {
-            *grid, vector(grid->u), vector(grid->f), pgi_no_measures(), 1, 0, 0, 0};
+        const pgi_relax_lattice<float> relax = {*grid, vector(grid->u), vector(grid->f), pgi_no_measures(), 1, 0, 0, 0};
         for (int sweep = 0; sweep < sweeps; sweep++, from_zero = 0)
             pgi_sweep_lattice(s, bricks, relax, pgi_evenly(1), reversed, from_zero);
     }
@@ -21885,8 +21885,8 @@ struct pgi_visit {
         const int sweeps = s->desc.nu_pre + s->desc.nu_post;
         if (is_lattice(q)) {
             const pgi_list_level next(s->obstacles.list[1]);
-            const pgi_prolong_lattice prolongation = {pgi_lattice_level(*grid), vector(grid->u), 1,
-                                                             repeats ? next.e : next.from(sweeps), 1, NULL};
+            const pgi_prolong_lattice prolongation = {
+                pgi_lattice_level(*grid), vector(grid->u), 1, repeats ? next.e : next.from(sweeps), 1, NULL};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), prolongation);
             return;
         }
@@ -22073,8 +22073,8 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
     const int64_t blocks = a.blocks.at(0, 0, planes);
     const pgi_residual_of_others<T> residual = {a.op, a.blocks, a.u, a.f, job.r};
-    const pgi_restrict_others others = {pgi_mask_level_of(s), a.blocks, a.weights, job.r, job.narrow,
-                                        a.to,                 a.scale,  a.scaled};
+    const pgi_restrict_others others = {pgi_mask_level_of(s), a.blocks, a.weights, job.r,
+                                        job.narrow,           a.to,     a.scale,   a.scaled};
     pgi_for_each(s, blocks * pgi_residual_of_others<T>::LANES, residual);
     pgi_for_each(s, blocks * pgi_restrict_others::LANES, others);
     return 1;
@@ -22092,14 +22092,14 @@ template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi
     const pgi_list &list = o->list[0];
     const pgi_measures measures = pgi_measures_of(s);
     const pgi_restrict_lattice restriction = {pgi_lattice_level(o->fine),
-                                                 r,
-                                                 sizeof(T) == sizeof(float),
-                                                 f,
-                                                 o->stored ? pgi_no_measures() : measures,
-                                                 1 / (o->unit * o->mean_weight),
-                                                 s->mixed ? NULL : s->state,
-                                                 list,
-                                                 list.most_log_lanes};
+                                              r,
+                                              sizeof(T) == sizeof(float),
+                                              f,
+                                              o->stored ? pgi_no_measures() : measures,
+                                              1 / (o->unit * o->mean_weight),
+                                              s->mixed ? NULL : s->state,
+                                              list,
+                                              list.most_log_lanes};
     if (!o->robust && pgi_restrict_in_pass<T>(s, l, restriction, u, rhs)) return;
     const pgi_cell_residual<T> residual = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
     const pgi_lattice_defect<T> defect = {o->fine, u, rhs.f, r, measures};
@@ -22134,12 +22134,9 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     visit.solve(0);
     const float *const e =
         o->robust ? (repeated ? list.e : pgi_list_level(list).from(pre + post)) : (repeated ? lattice.e : lattice.u);
-    const pgi_prolong_lattice correction = {pgi_lattice_level(o->fine),
-                                            smooth,
-                                            sizeof(T) == sizeof(float),
-                                            e,
-                                            1 / o->largest_diagonal,
-                                            s->mixed ? NULL : s->state};
+    const pgi_prolong_lattice correction = {pgi_lattice_level(o->fine), smooth,
+                                            sizeof(T) == sizeof(float), e,
+                                            1 / o->largest_diagonal,    s->mixed ? NULL : s->state};
     pgi_for_fluid(s, l->n, o->bricks, correction);
     const pgi_grid result = pgi_sweep_finest<T>(s, smooth, r, rhs, post, 1, PGI_FROM_U);
     if (result.base != u.base) s->ops->copy(s, l, result, u);
@@ -22330,8 +22327,7 @@ static void pgi_read_media(pg_solver *s)
     pgi_for_each(s, 1, set);
     const int places[3] = {l->n[0] + 1, l->n[1] + 1, l->n[2] + 1};
     if (!o->checked) pgi_for_points(s, places, check);
-    const pgi_classify classify = {
-        pgi_wide_operator(s), check.mask, {check.stride[0], check.stride[1]}, o->kind};
+    const pgi_classify classify = {pgi_wide_operator(s), check.mask, {check.stride[0], check.stride[1]}, o->kind};
     pgi_for_eighths(s, l->n, classify);
     if (o->bricks.words) {
         const pgi_bricks &b = o->bricks;
@@ -23304,10 +23300,7 @@ template <class T> static void pgi_layout_level(pg_solver *s, const pgi_hierarch
 
 // Whether the outer level has tables in f64 beside those of the cycles in f32: for u with PG_MIXED, and among obstacles
 // for what is done in f64 whatever the precision of u.
-static int pgi_has_wide_box(const pg_solver *s)
-{
-    return s->mixed || (s->masked && pgi_is_f32(s->work.flags));
-}
+static int pgi_has_wide_box(const pg_solver *s) { return s->mixed || (s->masked && pgi_is_f32(s->work.flags)); }
 
 // The tables of all levels. host_faces: where those of boundary data are filled; the last one is the outer level's.
 template <class T> static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena,
