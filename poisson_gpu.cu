@@ -666,7 +666,7 @@ template <class T> struct alignas(2 * sizeof(T) < 16 ? 2 * sizeof(T) : 16) pgi_c
 // Transforms along an axis. The numbers are those of the discrete cosine transforms; with `sine` the sine transform of
 // the same number. Types 2 and 3 are each other's inverse, 1 and 4 their own, but for a factor.
 enum pgi_series_kind { PGI_IDENTITY, PGI_FOURIER, PGI_HERMITIAN, PGI_DCT1, PGI_DCT2, PGI_DCT3, PGI_DCT4 };
-enum { PGI_THERE_AND_BACK = 2, PGI_ANY_KIND = PGI_IDENTITY };
+enum { PGI_ANY_KIND = PGI_IDENTITY };
 struct pgi_series {
     int kind, sine, n;
     int length, count, inverse;    // complex transforms a pair of columns takes: their length, number and direction
@@ -739,22 +739,42 @@ struct pgi_joints {
     int rank, ranks, pieces;                // pieces of a column that each rank has
 };
 
+// A pass over all columns along an axis. It takes the right-hand side, or what the pass before it has given.
+enum pgi_direct_pass_kind {
+    PGI_FORWARD,    // values to coefficients
+    PGI_BACKWARD,
+    PGI_THERE_AND_BACK,    // GPU: both, and division by the eigenvalues between
+    PGI_ELIMINATE,         // GPU: in place
+    PGI_STAGE,             // GPU: the right-hand side to where the next pass eliminates
+    PGI_BY_MODES,          // GPU: products with the eigenvectors of all axes, by the exact solver of multigrid;
+    PGI_PLANE_BY_MODES,    // of a small 2D problem, by one kernel;
+    PGI_PLANE_PROGRAM      // with the control steps of a program around it
+};
+struct pgi_direct_pass {
+    int kind, axis;
+};
+
+// The transforms along an axis.
+struct pgi_transforms {
+    pgi_series series[2];    // forward and back; PGI_IDENTITY: none
+    pgi_fft fft;             // GPU: how blocks transform; radix 0: cuFFT does,
+    int64_t pairs;           // so many of columns at a time
+    const void *roots;       // CPU: of unity, of the complex transforms
+};
+
 struct pgi_direct {
+    int passes;
+    pgi_direct_pass pass[5];
+    pgi_transforms along[3];
     pgi_small2d small;
-    pgi_series series[3][2];    // forward and backward
-    pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
-    int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
-    pgi_fft fft[3];             // GPU: how blocks transform along the axis; radix 0: cuFFT does
-    int uniform;                // the axis of elimination could be transformed
-    int exact;                  // no transforms: the exact solver of multigrid
-    int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
-    int reports_mean;           // what leaves out the null mode of a singular problem reports the mean
-    pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
-    char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
+    pgi_elimination lines;    // lambda: eigenvalues; scale: what the transforms multiply with, inverted
+    int uniform;              // the axis of elimination could be transformed
+    int reports_mean;         // what leaves out the null mode of a singular problem reports the mean
+    pgi_grid between;         // GPU: a grid for what all passes but the last give, or none
+    char *buffer, *work;      // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
     int slots;    // CPU: pieces of the buffer
     size_t slot_bytes;
-    const void *roots[3];    // the roots of unity of the axes' complex transforms
     pgi_joints joints;
     double *sum;    // GPU: of the pieces of the column of the constant, by problem
 };
@@ -1139,8 +1159,6 @@ struct pgi_ops {
                         int add);
     // Works in t, or where there is none and u is 0, in u and f
     void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);
-    void (*solve_box)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs,
-                      int from_zero);    // exactly, without obstacles
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last.
     // residual: if not NULL, the last pass does restrict_residual's work too where that pays, and says so
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_omega, int reversed, int sweeps,
@@ -1153,12 +1171,7 @@ struct pgi_ops {
                               int with_norm);
     // Line relaxation: the lines of a colour at a time
     void (*relax_lines)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);
-    // PG_DIRECT: a transform along an axis, and the elimination (or division) between transforms. backward: 0, 1, or
-    // PGI_THERE_AND_BACK with the division between
-    void (*transform)(pg_solver *, const pgi_level *, int axis, int backward, pgi_rhs from, pgi_grid to);
-    void (*eliminate)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to);
-    // All of a small 2D problem at once, with the control steps of a program around it or without; on the CPU NULL
-    void (*small2d)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled);
+    void (*direct_pass)(pg_solver *, const pgi_level *, const pgi_direct_pass &, pgi_rhs from, pgi_grid to);
     // Whether so many red-black sweeps leave the iterate in the level's other grid
     int (*relax_turns)(const pgi_level *, int sweeps);
     // Krylov: one pass of a method over its vectors, see pgi_recurrence
@@ -1210,6 +1223,7 @@ template <class... A> static pg_status pgi_no_memory(const char *format, A... ar
 // Precisions, by flags: of u and f, and of cycles. body(T()) is called with a number of it.
 static int pgi_is_f32(unsigned flags) { return flags & PG_F32 ? 1 : 0; }
 static int pgi_cycles_in_f32(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ? 1 : 0; }
+static size_t pgi_cycle_element(unsigned flags) { return pgi_cycles_in_f32(flags) ? sizeof(float) : sizeof(double); }
 template <class Body> static void pgi_in_precision(int single, Body body)
 {
 #if PGI_F32
@@ -12805,13 +12819,8 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
     case PGI_DCT1: pgi_before_type1<T>(s, m, v, put); return;
     case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(v[0], m & 1 ? sign : (T)1)); return;
     case PGI_DCT3:
-        if (m == 0) {
-            put(0, 0, v[0]);
-            if (two) pgi_before_type3(v[1], v[1], w[mirror], mirror, mirror, first);
-            return;
-        }
-        put(0, m, pgi_times(pgi_conjugate(w[m]), pgi_minus_i(v[0], v[1])));
-        put(0, mirror, pgi_times(w[m], pgi_plus_i(v[0], v[1])));
+        pgi_before_type3(v[0], v[1], w[m], m, m ? mirror : 0, first);
+        if (m == 0 && two) pgi_before_type3(v[1], v[1], w[mirror], mirror, mirror, first);
         return;
     case PGI_DCT4: {
         if (n % 2) {
@@ -13289,6 +13298,36 @@ template <int W> static void pgi_cpu_lines(const pgi_line_tile<W> &t)
     t.centre();
 }
 
+// The rows of lines along an axis.
+static void pgi_layout_rows(const pg_solver *s, pgi_elimination *e, const pgi_line *l, pgi_arena *arena)
+{
+    void *rows = NULL, *weights = NULL, *rows_at = NULL, *weights_at = NULL;
+    if (!l->uniform) {
+        rows_at = pgi_take_table(arena, (size_t)l->n * sizeof(pgi_row<double>), &rows);
+        weights_at = pgi_take_table(arena, (size_t)l->n * sizeof(double), &weights);
+    }
+    pgi_axis_fill(&e->rows, l, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
+    e->norm = 0;
+    e->volume = pgi_line_volume(l);
+    for (int i = 0; i < l->n; i = pgi_line_next(l, i)) {
+        double row[4];
+        pgi_line_row(l, i, row);
+        e->norm = fmax(e->norm, 2 * s->work.beta * row[3]);
+    }
+}
+
+// Calls body(slot's memory, first column) for every tile of the columns from `begin` to `end` - 1, of so many points.
+template <class Body>
+static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int64_t points, int64_t begin, int64_t end, Body body)
+{
+    const pgi_direct *d = &s->direct;
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, points)))
+    for (int slot = 0; slot < d->slots; slot++)
+        for (int64_t first = begin + slot * PGI_TILE; first < end; first += d->slots * PGI_TILE)
+            body(d->buffer + (size_t)slot * d->slot_bytes, first);
+    (void)l, (void)points;
+}
+
 #if PGI_DIRECT
 
 // ---- the plan, on the host ----
@@ -13319,39 +13358,44 @@ static pgi_complex<double> pgi_root(int64_t p, int64_t q)
     return pgi_complex_of((left ? -1 : 1) * (steep ? s : c), (below ? 1 : -1) * (steep ? c : s));
 }
 
-static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *scale)
+static pgi_series pgi_identity(int n)
 {
-    const int low = pgi_is_dirichlet(l, 0), high = pgi_is_dirichlet(l, 1), n = l->n;
     pgi_series s;
     memset(&s, 0, sizeof s);
     s.n = s.length = n;
     s.count = 1;
+    return s;
+}
+
+static pgi_series pgi_series_of(const pgi_line *l, int back)
+{
+    const int low = pgi_is_dirichlet(l, 0), high = pgi_is_dirichlet(l, 1), n = l->n, intervals = n - 1 + 2 * low;
+    pgi_series s = pgi_identity(n);
     s.sine = low;
-    series[0] = series[1] = s;
-    if (n == 1) return;
+    if (n == 1) return s;
     if (l->periodic) {
-        series[0].kind = PGI_FOURIER, series[1].kind = PGI_HERMITIAN;
-        *scale /= n;
+        s.kind = back ? PGI_HERMITIAN : PGI_FOURIER;
+    } else if (low == high && l->node) {
+        s.kind = PGI_DCT1;
+        s.count = intervals % 2 ? 2 : 3;
+        s.length = intervals / (s.count - 1);
     } else if (low != high && !l->node) {
-        series[0].kind = series[1].kind = PGI_DCT4;
-        series[0].length = series[1].length = n % 2 ? n : n / 2;
-        series[0].count = series[1].count = n % 2 ? 1 : 2;
-        *scale *= 2.0 / n;
-    } else if (low != high) {
-        series[0].kind = PGI_DCT3, series[1].kind = PGI_DCT2;
-        *scale /= n;
-    } else if (!l->node) {
-        series[0].kind = PGI_DCT2, series[1].kind = PGI_DCT3;
-        *scale /= n;
-    } else {
-        const int intervals = n - 1 + 2 * low;
-        const int cut = intervals % 2 == 0 ? 2 : 1;
-        series[0].kind = series[1].kind = PGI_DCT1;
-        series[0].length = series[1].length = intervals / cut;
-        series[0].count = series[1].count = cut + 1;
-        *scale *= 2.0 / intervals;
-    }
-    for (int q = 0; q < 2; q++) series[q].inverse = series[q].kind == PGI_HERMITIAN || series[q].kind == PGI_DCT3;
+        s.kind = PGI_DCT4;
+        s.count = n % 2 ? 1 : 2;
+        s.length = n / s.count;
+    } else
+        s.kind = (low == high) == back ? PGI_DCT3 : PGI_DCT2;
+    s.inverse = s.kind == PGI_HERMITIAN || s.kind == PGI_DCT3;
+    return s;
+}
+
+// A scale that takes back what transforms there and back multiply with.
+static double pgi_scaled_by(double scale, const pgi_series &s)
+{
+    return s.kind == PGI_IDENTITY ? scale
+           : s.kind == PGI_DCT1   ? scale * (2.0 / (s.length * (s.count - 1)))
+           : s.kind == PGI_DCT4   ? scale * (2.0 / s.n)
+                                  : scale / s.n;
 }
 
 // The columns along an axis, of all problems that are taken at once: those that a rank has, or of which it has a part.
@@ -13371,14 +13415,12 @@ static int64_t pgi_columns(const pg_solver *s, int axis)
 }
 
 // Bytes of a pair of columns in the buffer.
-static size_t pgi_pair_bytes(const pg_solver *s, int axis)
+static size_t pgi_pair_bytes(const pg_solver *s, const pgi_series &q)
 {
-    const pgi_series *q = &s->direct.series[axis][0];
-    return (size_t)q->length * (size_t)q->count * 2 *
-           (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+    return (size_t)q.length * (size_t)q.count * 2 * pgi_cycle_element(s->desc.flags);
 }
 
-static int pgi_is_transformed(const pg_solver *s, int axis) { return s->direct.series[axis][0].kind != PGI_IDENTITY; }
+static int pgi_is_transformed(const pgi_direct &d, int axis) { return d.along[axis].series[0].kind != PGI_IDENTITY; }
 
 static void pgi_forget_direct(pg_solver *s)
 {
@@ -13390,10 +13432,9 @@ static void pgi_forget_direct(pg_solver *s)
 }
 
 #if PGI_GPU
-static pg_status pgi_plan_cufft(pg_solver *s);
+static pg_status pgi_plan_gpu_passes(pg_solver *s);
 static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3]);
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c);
-static int pgi_can_fuse(const pg_solver *s, int axis);
 static int pgi_fft_position(const pgi_fft *c, int type1, int u);
 static int pgi_fft_mode(const pgi_fft *c, int row);
 
@@ -13423,12 +13464,14 @@ static void pgi_plan_tiles(pg_solver *s)
     pgi_direct *d = &s->direct;
     const size_t grid = (size_t)(pgi_columns(s, 0) * s->work.n[0]) * pgi_element(s->desc.flags);    // of all problems
     int64_t tiles = 1;
-    for (int a = 0; a < 3; a++) {
-        const size_t bytes = a == d->lines.line ? pgi_line_tile<PGI_TILE>::bytes(s->work.n[a]) / (pgi_columns(s, a) == 1 ? PGI_TILE : 1)
-                                                : PGI_TILE * pgi_pair_bytes(s, a);    // in and out: twice half as many
-        if (a != d->lines.line && !pgi_is_transformed(s, a)) continue;
+    for (int q = 0; q < d->passes; q++) {
+        const pgi_direct_pass &pass = d->pass[q];
+        const int64_t columns = pgi_columns(s, pass.axis), here = (columns + PGI_TILE - 1) / PGI_TILE;
+        const pgi_series &series = d->along[pass.axis].series[0];
+        const size_t bytes = pass.kind != PGI_ELIMINATE ? PGI_TILE * pgi_pair_bytes(s, series)    // in and out
+                             : columns == 1             ? pgi_line_tile<1>::bytes(series.n)
+                                                        : pgi_line_tile<PGI_TILE>::bytes(series.n);
         if (bytes > d->slot_bytes) d->slot_bytes = bytes;
-        const int64_t here = (pgi_columns(s, a) + PGI_TILE - 1) / PGI_TILE;
         if (here > tiles) tiles = here;
     }
     d->slot_bytes = (d->slot_bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
@@ -13449,9 +13492,7 @@ static pg_status pgi_check_shift(const pg_solver *s, double alpha)
         return pgi_refuse(PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
                           "this; make the axis uniform, or alpha >= 0",
-                          alpha,
-                          pgi_axis_name[s->desc.dim == 2 && s->direct.lines.line > 0 ? 3 - s->direct.lines.line
-                                                                                     : s->direct.lines.line]);
+                          alpha, pgi_name_of_axis(&s->desc, s->direct.lines.line));
     return PG_OK;
 }
 
@@ -13463,16 +13504,8 @@ static int pgi_largest_factor(int length)
     return largest;
 }
 
-static pgi_series pgi_series_of(const pgi_line *l)
-{
-    pgi_series series[2];
-    double scale = 1;
-    pgi_plan_series(series, l, &scale);
-    return series[0];
-}
-
 // The largest prime factor of the transforms along an axis.
-static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l).length) : 1; }
+static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l, 0).length) : 1; }
 
 // What a transform along an axis costs, per value: on the CPU the largest radix, as stages of small ones cost little; on
 // the GPU measured by that of a length of small factors, as cuFFT takes a detour where a prime factor is large (L.
@@ -13482,7 +13515,7 @@ static double pgi_transform_work(const pg_desc *d, const pgi_line *l)
     const int largest = pgi_line_factor(l);
     if (l->n == 1) return 0;
     if (d->backend != PG_CPU) return largest <= PGI_RADIX ? 1 : largest <= PGI_LARGE_RADIX ? 5 : 30;
-    const pgi_series series = pgi_series_of(l);
+    const pgi_series series = pgi_series_of(l, 0);
     return (double)largest * series.count * series.length / l->n;
 }
 
@@ -13492,14 +13525,14 @@ static void pgi_warn_of_lengths(pg_solver *s, pgi_line *const line[3])
     const int tolerable = s->work.backend == PG_CPU ? 31 : PGI_LARGE_RADIX;
     for (int a = 0; a < 3; a++) {
         const int factor = pgi_line_factor(line[a]);
-        if (!pgi_is_transformed(s, a) || factor <= tolerable) continue;
+        if (!pgi_is_transformed(s->direct, a) || factor <= tolerable) continue;
         pgi_line good = *line[a];
         while (pgi_line_factor(&good) > PGI_RADIX) good.n++;
         const size_t used = strlen(s->warning);
         snprintf(s->warning + used, sizeof s->warning - used,
                  "%s%d unknowns along %s need transforms with the large prime factor %d, which slows PG_DIRECT down; "
                  "%d would be fast",
-                 used ? "; " : "", line[a]->n, pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a], factor, good.n);
+                 used ? "; " : "", line[a]->n, pgi_name_of_axis(&s->desc, a), factor, good.n);
         return;
     }
 }
@@ -13534,51 +13567,63 @@ static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
     return special;
 }
 
-// Which axes are transformed, how, and which is left. lines: of the finest level.
+static void pgi_add_pass(pgi_direct *d, int kind, int axis) { d->pass[d->passes++] = {kind, axis}; }
+
+#if PGI_GPU
+// One kernel that transforms there and back along the axis that is left costs less than elimination in 3D, and of
+// periodic axes. Coefficients have to be what is in its registers.
+static int pgi_can_fuse(const pg_solver *s, pgi_line *const line[3], int axis)
+{
+    pgi_fft unused;
+    return (!line[1]->absent || line[axis]->periodic) && pgi_can_transform(line[axis]) &&
+           s->direct.along[axis].series[0].kind != PGI_DCT3 && pgi_cut_fft(s, axis, &unused);
+}
+
+// Products with the eigenvectors of all axes, where that is all of a solve.
+static void pgi_plan_products(pg_solver *s, pgi_line *const line[3])
+{
+    if (!line[1]->absent && (s->mixed || s->krylov || s->desc.batch == 1) && pgi_is_coarsest(line, -1, PGI_MODES))
+        pgi_add_pass(&s->direct, PGI_BY_MODES, 0);
+    else if (pgi_plan_small2d(s, line))
+        pgi_add_pass(&s->direct, PGI_PLANE_BY_MODES, 0);
+}
+#endif
+
+// The passes of a solve: to coefficients, what solves for those, and back. lines: of the finest level.
 static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
 {
-    pgi_direct *d = &s->direct;
-    d->lines.scale = 1;
-    d->fused = -1;
+    pgi_direct *const d = &s->direct;
+    int other, solver = PGI_ELIMINATE;    // other: there is none, see pgi_check_axes_of_direct
+    const int split = pgi_is_split(s), axis = split ? 2 : pgi_line_axis(&s->work, line, &other);    // in parts
     s->together = s->mixed || s->krylov || s->comm ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
-    int other;                                                             // there is none: pgi_check_axes_of_direct
-    d->lines.line = pgi_line_axis(&s->work, line, &other);
-    if (pgi_is_split(s)) d->lines.line = 2;    // in parts: no rank needs whole columns of another axis
+    for (int q = 0; q < 6; q++) d->along[q / 2].series[q % 2] = pgi_series_of(line[q / 2], q % 2);
 #if PGI_GPU
-    // One kernel that transforms there and back costs less than elimination in 3D, and of periodic axes.
-    if (s->cuda && !pgi_is_split(s) && (!line[1]->absent || line[d->lines.line]->periodic) &&
-        pgi_can_transform(line[d->lines.line])) {
-        double scale = 1;
-        pgi_plan_series(d->series[d->lines.line], line[d->lines.line], &scale);
-        if (pgi_can_fuse(s, d->lines.line)) d->lines.line = -1;
-    }
+    if (s->cuda && !split && pgi_can_fuse(s, line, axis)) solver = PGI_THERE_AND_BACK;
 #endif
-    for (int a = 0; a < 3; a++) {
-        if (a != d->lines.line) {
-            pgi_plan_series(d->series[a], line[a], &d->lines.scale);
-            continue;
-        }
-        pgi_series identity;
-        memset(&identity, 0, sizeof identity);
-        identity.n = identity.length = line[a]->n;
-        identity.count = 1;
-        d->series[a][0] = d->series[a][1] = identity;
-        d->uniform = pgi_can_transform(line[a]);
-        d->lines.periodic = line[a]->periodic;
-        d->lines.singular = pgi_line_singular(line[a]);
+    d->lines.line = solver == PGI_ELIMINATE ? axis : -1;
+    if (solver == PGI_ELIMINATE) {
+        d->along[axis].series[0] = d->along[axis].series[1] = pgi_identity(line[axis]->n);
+        d->uniform = pgi_can_transform(line[axis]);
+        d->lines.periodic = line[axis]->periodic;
+        d->lines.singular = pgi_line_singular(line[axis]);
     }
+    d->lines.scale = 1;
+    for (int a = 0; a < 3; a++) d->lines.scale = pgi_scaled_by(d->lines.scale, d->along[a].series[0]);
     PGI_TRY(pgi_check_shift(s, s->desc.alpha));
 #if PGI_GPU
-    if (s->cuda) {
-        const int whole = !pgi_is_split(s);
-        d->exact = whole && !line[1]->absent && (s->mixed || s->krylov || s->desc.batch == 1) &&
-                   pgi_is_coarsest(line, -1, PGI_MODES);
-        if (d->exact || (whole && pgi_plan_small2d(s, line))) return s->failed;
-        pgi_warn_of_lengths(s, line);
-        return pgi_plan_cufft(s);
-    }
+    if (s->cuda && !split) pgi_plan_products(s, line);
+    if (d->passes > 0) return s->failed;
 #endif
+    for (int a = 0; a < 3; a++)
+        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_FORWARD, a);
+    if (s->cuda && solver == PGI_ELIMINATE && d->passes == 0) pgi_add_pass(d, PGI_STAGE, 0);
+    pgi_add_pass(d, solver, axis);
+    for (int a = 2; a >= 0; a--)
+        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_BACKWARD, a);
     pgi_warn_of_lengths(s, line);
+#if PGI_GPU
+    if (s->cuda) return pgi_plan_gpu_passes(s);
+#endif
     pgi_plan_tiles(s);
     return PG_OK;
 }
@@ -13862,42 +13907,36 @@ template <class T> static void pgi_layout_fft(pgi_fft *c, int kind, pgi_arena *a
 }
 
 // Twiddles and roots of unity of the transforms along an axis, made in f64 and then rounded.
-template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *arena, int a, int n)
+template <class T> static void pgi_layout_transforms(pg_solver *s, pgi_arena *arena, pgi_transforms *along)
 {
-    pgi_direct *const d = &s->direct;
-    const pgi_series *series = &d->series[a][0];
-    const int type4 = series->kind == PGI_DCT4;
-    const int length = series->length;
-    if (d->fft[a].radix) {
-        pgi_layout_fft<T>(&d->fft[a], series->kind, arena);
-        return;
-    }
+    pgi_series *const series = along->series;
+    const int type4 = series->kind == PGI_DCT4, n = series->n, length = series->length;
+    if (along->fft.radix) return pgi_layout_fft<T>(&along->fft, series->kind, arena);
     pgi_complex<T> *w = NULL;
-    const void *twiddle = NULL;
     if (series->kind != PGI_FOURIER && !(type4 && n % 2))
-        twiddle = pgi_take_table(arena, ((size_t)length + 1) * sizeof(pgi_complex<T>), (void **)&w);
+        series[0].twiddle = series[1].twiddle =
+            pgi_take_table(arena, ((size_t)length + 1) * sizeof(pgi_complex<T>), (void **)&w);
     for (int k = 0; k <= length && w; k++) {
         const pgi_complex<double> root =
             type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
         w[k].x = (T)root.x, w[k].y = (T)root.y;
     }
-    d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
     if (s->cuda) return;
     w = NULL;
-    d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
-    for (int k = 0; k < series->length && w; k++) {
-        const pgi_complex<double> root = pgi_root(k, series->length);
+    along->roots = pgi_take_table(arena, (size_t)length * sizeof(pgi_complex<T>), (void **)&w);
+    for (int k = 0; k < length && w; k++) {
+        const pgi_complex<double> root = pgi_root(k, length);
         w[k].x = (T)root.x, w[k].y = (T)root.y;
     }
 }
 
 // Which mode a row of coefficients is.
-static int pgi_mode_in_row(const pgi_direct *d, int a, int row)
+static int pgi_mode_in_row(const pgi_transforms &along, int row)
 {
 #if PGI_GPU
-    if (d->series[a][0].kind == PGI_DCT1 && d->fft[a].radix) return pgi_fft_mode(&d->fft[a], row);
+    if (along.series[0].kind == PGI_DCT1 && along.fft.radix) return pgi_fft_mode(&along.fft, row);
 #else
-    (void)d, (void)a;
+    (void)along;
 #endif
     return row;
 }
@@ -13914,30 +13953,15 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
         else
             pgi_layout_fold<T>(arena, &f[q], line[2 * q], s->work.beta, h->work);
     }
-    for (int a = 0; a < 3 && !d->small.blocks && !d->exact; a++) {
+    if (d->pass[0].kind >= PGI_BY_MODES) return;
+    for (int a = 0; a < 3; a++) {
         const int n = line[a]->n;
         void *host;
         d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)(n + n % 2) * sizeof(double), &host);
         for (int k = 0; k < n && host && a != d->lines.line; k++)
-            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], pgi_mode_in_row(d, a, k));
-        if (a == d->lines.line) {
-            void *rows = NULL, *weights = NULL, *rows_at = NULL, *weights_at = NULL;
-            if (!line[a]->uniform) {
-                rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
-                weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
-            }
-            if (!host) continue;
-            pgi_axis_fill(&d->lines.rows, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
-                          weights_at);
-            d->lines.norm = 0;
-            d->lines.volume = pgi_line_volume(line[a]);
-            for (int i = 0; i < n; i = pgi_line_next(line[a], i)) {
-                double row[4];
-                pgi_line_row(line[a], i, row);
-                d->lines.norm = fmax(d->lines.norm, 2 * s->work.beta * row[3]);
-            }
-        }
-        if (pgi_is_transformed(s, a)) pgi_layout_transform<T>(s, arena, a, n);
+            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], pgi_mode_in_row(d->along[a], k));
+        if (a == d->lines.line) pgi_layout_rows(s, &d->lines, line[a], arena);
+        if (pgi_is_transformed(*d, a)) pgi_layout_transforms<T>(s, arena, &d->along[a]);
     }
 }
 
@@ -13968,7 +13992,7 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
     if (pgi_is_split(s) || d->lines.pieces > 1) pgi_layout_joints(s, arena);
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     if (d->between.sj) {
-        const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+        const size_t element = pgi_cycle_element(s->desc.flags);
         char *const block = (char *)pgi_take_block(arena, (size_t)(s->together * d->between.problem) * element);
         const int64_t before = pgi_is_split(s) ? s->parts[0].lo * d->between.sk : 0;
         d->between.base = block ? block - before * (int64_t)element : NULL;
@@ -13981,34 +14005,16 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 #endif
 }
 
-// A u = rhs. u is written from the first transform on.
+// A u = rhs. u is written from the first pass on.
 static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_grid u)
 {
-    if (s->direct.exact) {
-        s->ops->solve_box(s, l, u, rhs, 1);
-        return;
+    const pgi_direct &d = s->direct;
+    const pgi_grid between = d.between.sj ? d.between : u;
+    for (int q = 0; q < d.passes; q++) {
+        const pgi_grid to = q + 1 < d.passes ? between : u;
+        s->ops->direct_pass(s, l, d.pass[q], rhs, to);
+        rhs = pgi_rhs_of(to);
     }
-    if (s->direct.small.blocks) {
-        s->ops->small2d(s, l, rhs, u, 0);
-        return;
-    }
-    const int fused = s->direct.fused;
-    int last = -1;    // the axis whose transform back is the last operation
-    for (int a = 2; a >= 0; a--)
-        if (pgi_is_transformed(s, a) && a != fused) last = a;
-    const pgi_grid between = last >= 0 && s->direct.between.sj ? s->direct.between : u;
-    for (int a = 0; a < 3; a++) {
-        if (!pgi_is_transformed(s, a) || a == fused) continue;
-        s->ops->transform(s, l, a, 0, rhs, between);
-        rhs = pgi_rhs_of(between);
-    }
-    if (fused < 0)
-        s->ops->eliminate(s, l, rhs, between);
-    else
-        s->ops->transform(s, l, fused, PGI_THERE_AND_BACK, rhs, between);
-    for (int a = 2; a >= 0; a--)
-        if (pgi_is_transformed(s, a) && a != fused)
-            s->ops->transform(s, l, a, 1, pgi_rhs_of(between), a == last ? u : between);
 }
 
 // ---- the CPU ----
@@ -14088,20 +14094,6 @@ PGI_WIDE static pgi_complex<V> *pgi_cpu_fourier(const pgi_complex<T> *roots, int
         y = swap;
     }
     return x;
-}
-
-// Calls body(slot's memory, first column) for every tile of the columns along an axis.
-template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
-{
-    const pgi_direct *d = &s->direct;
-    int64_t range[2];
-    pgi_range_of_columns(s, axis, range);
-    const int64_t tiles = (range[1] - range[0] + PGI_TILE - 1) / PGI_TILE;
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
-    for (int slot = 0; slot < d->slots; slot++)
-        for (int64_t tile = slot; tile < tiles; tile += d->slots)
-            body(d->buffer + (size_t)slot * d->slot_bytes, range[0] + tile * PGI_TILE);
-    (void)l;
 }
 
 namespace
@@ -14220,15 +14212,15 @@ template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, 
 }
 
 template <class T>
-static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
 {
+    const pgi_transforms &along = s->direct.along[pass.axis];
     int64_t range[2];
-    pgi_range_of_columns(s, axis, range);
-    pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
-        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1]);
-        const pgi_tile_columns<T> out(to, axis, l->n, first, range[1]);
-        pgi_cpu_transform_tile<T>(s->direct.series[axis][backward], (const pgi_complex<T> *)s->direct.roots[axis], in, out,
-                                  memory);
+    pgi_range_of_columns(s, pass.axis, range);
+    pgi_cpu_tiles(s, l, l->points * s->together, range[0], range[1], [&](char *memory, int64_t first) {
+        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, pass.axis, l->n, first, range[1]);
+        const pgi_tile_columns<T> out(to, pass.axis, l->n, first, range[1]);
+        pgi_cpu_transform_tile<T>(along.series[pass.kind], (const pgi_complex<T> *)along.roots, in, out, memory);
     });
 }
 
@@ -14290,7 +14282,7 @@ static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi
     const int axis = s->direct.lines.line;
     int64_t range[2];
     pgi_range_of_columns(s, axis, range);
-    pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
+    pgi_cpu_tiles(s, l, l->points * s->together, range[0], range[1], [&](char *memory, int64_t first) {
         const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1]);
         const pgi_line_tile<W> t = pgi_read_lines<W>(s, l, in, s->state->alpha, memory);
         if (first == 0 && mean != 0) t.lower(0, mean);
@@ -14360,9 +14352,12 @@ static void pgi_cpu_eliminate_tiles(pg_solver *s, const pgi_level *l, const pgi_
     for (int k = l->part.lo; k < l->part.hi; k++) x[k * to.sk] = (T)((double)x[k * to.sk] - after);
 }
 
-template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+template <class T> static void pgi_cpu_direct_pass(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass,
+                                                   pgi_rhs from, pgi_grid to)
 {
-    if (pgi_columns(s, s->direct.lines.line) == 1)
+    if (pass.kind != PGI_ELIMINATE)
+        pgi_cpu_transform<T>(s, l, pass, from, to);
+    else if (pgi_columns(s, pass.axis) == 1)
         pgi_cpu_eliminate_tiles<1, T>(s, l, from, to);
     else
         pgi_cpu_eliminate_tiles<PGI_TILE, T>(s, l, from, to);
@@ -14371,14 +14366,14 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
 // ---- the GPU ----
 #if PGI_GPU
 
-// Where element m of a transform of a pair lies in the buffer.
-struct pgi_spread {
+// Pairs of columns, from `first` on, between the grid and the buffer, and the steps there from element to element of a
+// transform, from transform to transform of a pair and from pair to pair.
+struct pgi_chunk {
+    int axis, contiguous;
+    unsigned pairs;
+    int64_t first, columns;    // columns: the end of all
     int64_t element, transform, pair;
 };
-static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int transform, int m, int64_t pair)
-{
-    return m * p.element + transform * p.transform + pair * p.pair;
-}
 
 namespace
 {
@@ -14442,24 +14437,18 @@ template <class T> struct pgi_pair_reader {
 // What the complex transforms of a pair take and give.
 template <class T> struct pgi_pair_buffer {
     pgi_complex<T> *buffer;
-    const pgi_spread &spread;
+    const pgi_chunk &c;
     int64_t pair;
-    PGI_HD pgi_complex<T> operator()(int transform, int m) const
+    PGI_HD pgi_complex<T> &at(int transform, int m) const
     {
-        return buffer[pgi_spread_at(spread, transform, m, pair)];
+        return buffer[m * c.element + transform * c.transform + pair * c.pair];
     }
-    PGI_HD void operator()(int transform, int m, pgi_complex<T> v) const
-    {
-        buffer[pgi_spread_at(spread, transform, m, pair)] = v;
-    }
+    PGI_HD pgi_complex<T> operator()(int transform, int m) const { return at(transform, m); }
+    PGI_HD void operator()(int transform, int m, pgi_complex<T> v) const { at(transform, m) = v; }
 };
 template <class T> struct pgi_pair_writer {
     T *low, *high;    // high: NULL where there is no such column, low: neither
     int64_t stride;
-    PGI_HD pgi_pair_writer(T *first, T *second, int64_t from_row_to_row)
-        : low(first), high(second), stride(from_row_to_row)
-    {
-    }
     PGI_HD pgi_pair_writer(T *u, const pgi_grid &to, int axis, const int n[3], int64_t column, int64_t columns)
         : low(NULL), high(NULL), stride(pgi_pitch(to, axis))
     {
@@ -14486,21 +14475,7 @@ template <class T> struct pgi_pair_writer {
 
 }    // namespace
 
-// Transforms along x are contiguous in the buffer, others lie side by side.
-static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
-{
-    const pgi_spread side_by_side = {s.count * pairs, pairs, 1}, in_a_row = {1, s.length, (int64_t)s.count * s.length};
-    return contiguous ? in_a_row : side_by_side;
-}
-
-// Pairs of columns, from `first` on, between the grid and the buffer. Neighbouring threads read and write neighbours.
-struct pgi_chunk {
-    int axis, contiguous;
-    unsigned pairs;
-    int64_t first, columns;    // columns: the end of all
-    pgi_spread spread;
-};
-
+// Neighbouring threads read and write neighbours.
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
 {
@@ -14509,7 +14484,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
     const pgi_pair_reader<T> get(b, from, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
-    const pgi_pair_buffer<T> put = {buffer, c.spread, pair};
+    const pgi_pair_buffer<T> put = {buffer, c, pair};
     pgi_step_before<T>(series, (int)m, get, put);
 }
 
@@ -14521,7 +14496,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
     const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
-    const pgi_pair_buffer<T> at = {buffer, c.spread, pair};
+    const pgi_pair_buffer<T> at = {buffer, c, pair};
     pgi_step_after<T>(series, (int)m, at, put);
 }
 
@@ -14540,14 +14515,6 @@ static pgi_hierarchy *pgi_near_create(const pg_desc *, const pgi_hierarchy *) { 
 
 // ---- lines, on the GPU ----
 #if PGI_GPU
-
-// To and from a grid: every value is used once, so the first cache is left to what is used again.
-#ifdef __CUDA_ARCH__
-static __device__ inline double pgi_fetch(const double *p) { return __ldcg(p); }
-static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
-#else
-template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
-#endif
 
 // A store of what is not read again soon.
 #ifdef __CUDA_ARCH__
@@ -15042,31 +15009,25 @@ static __global__ void __launch_bounds__(PGI_BLOCK) pgi_join_pieces_kernel(pgi_j
     if (q < j.share) pgi_join_pieces(j, q);
 }
 
-// Computes the weighted sums of rows of the lines that are constant along the other axes   Moves 1 word a row
-// Needs a block a problem   Overlap: none
+// Computes the weighted sums of rows of the lines that are constant along the other axes; with a state u = u - mean on
+// these lines, where they are the constant's   Moves 1 word a row, or 2   Needs a block a problem   Overlap: in place
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_constant_sum_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int64_t stride, int first, int count,
-                            double *sum)
-{
-    const T *const x = pgi_data<T>(u) + blockIdx.x * u.problem;
-    double sums[4] = {0, 0, 0, 0};
-    for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK)
-        sums[0] += pgi_weight_of(d.rows, k) * (double)x[k * stride];
-    pgi_block_sums<0>(sums);
-    if (threadIdx.x == 0) sum[blockIdx.x] = sums[0];
-}
-
-// Computes u = u - mean on these lines, where they are the constant's   Moves 2 words a row   Needs a block a problem
-// Overlap: in place
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_constant_shift_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int64_t stride, int first,
-                              int count, const double *sum, const pgi_state *state)
+    pgi_constant_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int64_t stride, int first, int count,
+                        double *sum, const pgi_state *state)
 {
     const int origin[4] = {0, 0, 0, 0};
     T *const x = pgi_data<T>(u) + blockIdx.x * u.problem;
-    if (!pgi_is_null(d, pgi_column_shift(d, state->alpha, origin))) return;
-    for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK)
-        x[k * stride] = (T)((double)x[k * stride] - sum[blockIdx.x] / d.volume);
+    double sums[4] = {0, 0, 0, 0};
+    if (state && !pgi_is_null(d, pgi_column_shift(d, state->alpha, origin))) return;
+    for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK) {
+        if (state)
+            x[k * stride] = (T)((double)x[k * stride] - sum[blockIdx.x] / d.volume);
+        else
+            sums[0] += pgi_weight_of(d.rows, k) * (double)x[k * stride];
+    }
+    if (state) return;
+    pgi_block_sums<0>(sums);
+    if (threadIdx.x == 0) sum[blockIdx.x] = sums[0];
 }
 
 // Cuts lines of n rows for blocks: in pieces whose parts registers hold, or more parts, of eight rows at least, where
@@ -16229,8 +16190,8 @@ static void pgi_place_fft(pgi_fft *c, int kind)
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
 {
     static const int radix[] = {8, 5, 4};
-    const pgi_series &series = s->direct.series[axis][0];
-    const int per = 16 / (int)(s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+    const pgi_series &series = s->direct.along[axis].series[0];
+    const int per = 16 / (int)pgi_cycle_element(s->desc.flags);
     const int type1 = series.kind == PGI_DCT1, n = series.n + (type1 ? 2 * series.sine - 1 : 0);
     const int length = type1 ? n : series.length, even = type1 || series.count == 1;
     memset(c, 0, sizeof *c);
@@ -16315,13 +16276,6 @@ static int pgi_fft_mode(const pgi_fft *c, int row)
     const int m = parts * c->span;    // of a transform of type 3, in Makhoul's order
     const int k = 2 * frequency < m ? 2 * frequency : 2 * (m - frequency) - 1;
     return (2 * k + 1) * r / (2 * parts) - c->sine;
-}
-
-// Whether one kernel can transform there and back: coefficients have to be what is in registers.
-static int pgi_can_fuse(const pg_solver *s, int axis)
-{
-    pgi_fft c;
-    return s->direct.series[axis][0].kind != PGI_DCT3 && pgi_cut_fft(s, axis, &c);
 }
 
 // ---- small 2D problems: one kernel ----
@@ -16631,8 +16585,7 @@ static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, cudaLaunchAttri
     return config;
 }
 
-template <class T>
-static void pgi_cuda_small2d(pg_solver *s, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled)
+template <class T> static void pgi_cuda_small2d(pg_solver *s, pgi_rhs from, pgi_grid to, int controlled)
 {
     cudaLaunchAttribute attribute[2] = {};
     cudaLaunchConfig_t config = pgi_small2d_config(s, attribute);
@@ -16664,7 +16617,7 @@ static pgi_fold pgi_fold_of(const pgi_line *l, size_t element)
 // the axes are alike.
 static int64_t pgi_cut_small2d(const pg_solver *s, pgi_small2d *small, int same, int blocks)
 {
-    const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+    const int64_t element = (int64_t)pgi_cycle_element(s->desc.flags);
     int64_t most = 0;
     small->blocks = blocks;
     for (int a = 0; a < 2; a++) {
@@ -16694,18 +16647,19 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3])
     pgi_small2d *small = &s->direct.small;
     const int cluster = s->clusters ? 16 : 1;
     if (!line[1]->absent || s->work.n[0] > 2 * PGI_SMALL2D || s->work.n[2] > 2 * PGI_SMALL2D) return 0;
-    const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+    const size_t element = pgi_cycle_element(s->desc.flags);
     const int same = pgi_line_equal(line[0], line[2]);
     small->fold[0] = pgi_fold_of(line[0], element);
     small->fold[1] = pgi_fold_of(line[2], element);
     int most = PGI_SMALL2D;
     pgi_fft unused;
     for (int a = 0; a < 3; a += 2)
-        if (pgi_is_transformed(s, a) && !pgi_cut_fft(s, a, &unused) && small->fold[0].folded && small->fold[1].folded)
+        if (pgi_is_transformed(s->direct, a) && !pgi_cut_fft(s, a, &unused) && small->fold[0].folded &&
+            small->fold[1].folded)
             most = 2 * PGI_SMALL2D;
     if (s->work.n[0] > most || s->work.n[2] > most) return 0;
-    const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_small2d_kernel<float>
-                                                                   : (const void *)pgi_small2d_kernel<double>;
+    const void *const kernel = pgi_cycles_in_f32(s->desc.flags) ? (const void *)pgi_small2d_kernel<float>
+                                                                : (const void *)pgi_small2d_kernel<double>;
     const int tiles = (small->fold[0].size > small->fold[1].size ? small->fold[0].size : small->fold[1].size) / 8;
     int best = 0;
     for (int blocks = 1; blocks <= cluster; blocks *= 2) {
@@ -16742,21 +16696,25 @@ static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<float> 
 
 static int64_t pgi_blocks(int64_t threads) { return (threads + PGI_BLOCK - 1) / PGI_BLOCK; }
 
-// Takes the columns of an axis, as many at a time as the buffer holds, there and back; calls work between.
-template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, int axis, int backward,
-                                                           int contiguous, pgi_rhs from, pgi_grid to, Work work)
+// Takes the columns of an axis, as many at a time as the buffer holds, there and back, with cuFFT's transforms between,
+// if any.
+template <class T>
+static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
 {
-    const pgi_direct &d = s->direct;
-    const pgi_series &series = d.series[axis][backward];
-    const int64_t pairs = d.pairs[axis];
+    const pgi_transforms &along = s->direct.along[pass.axis];
+    const pgi_series &series = along.series[pass.kind == PGI_BACKWARD];
+    const int64_t pairs = along.pairs, length = series.length, count = series.count;
     int64_t range[2];
-    pgi_range_of_columns(s, axis, range);
-    pgi_chunk c = {axis, contiguous, (unsigned)pairs, range[0], range[1], pgi_spread_of(series, pairs, contiguous)};
-    pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
+    pgi_range_of_columns(s, pass.axis, range);
+    // Transforms along x are contiguous in the buffer, others lie side by side.
+    pgi_chunk c = {pass.axis, pass.axis == 0, (unsigned)pairs, range[0], range[1], count * pairs, pairs, 1};
+    if (c.contiguous) c.element = 1, c.transform = length, c.pair = count * length;
+    pgi_complex<T> *const buffer = (pgi_complex<T> *)s->direct.buffer;
+    if (pass.kind != PGI_STAGE) PGI_CUFFT(s, cufftSetStream(s->fft[pass.axis], s->stream));
     for (; c.first < range[1]; c.first += 2 * pairs) {
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 0)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
                    pgi_box_of(l, T()), from, c, buffer);
-        work();
+        if (pass.kind != PGI_STAGE) pgi_execute(s, pass.axis, series.inverse, buffer);
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 1)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
                    pgi_box_of(l, T()), to, c, buffer);
     }
@@ -16780,26 +16738,25 @@ template <class T, int R> static auto pgi_fft_kernel_of(int kind)
                                                   : pgi_fft_kernel<T, PGI_ANY_KIND, R>;
 }
 template <class T>
-static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+static void pgi_launch_fft(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
-    const pgi_series &series = d.series[axis][backward % PGI_THERE_AND_BACK];
-    const int to_values =
-        series.kind == PGI_DCT3 || series.kind == PGI_HERMITIAN || (series.kind == PGI_DCT1 && backward == 1);
-    pgi_fft c = d.fft[axis];
+    const int kind = d.along[pass.axis].series[pass.kind == PGI_BACKWARD].kind, per = 16 / (int)sizeof(T);
+    const int to_values = kind == PGI_DCT3 || kind == PGI_HERMITIAN || (kind == PGI_DCT1 && pass.kind == PGI_BACKWARD);
+    pgi_fft c = d.along[pass.axis].fft;
     // In the grid between, what fills up a row are columns too, so that a block's columns are whole lines of the cache.
-    const int per = 16 / (int)sizeof(T), own = to.base == d.between.base && (axis == 0 || from.f.base == to.base);
-    if (d.between.sj && own && pgi_is_transformed(s, 0) && d.fft[0].radix) {
-        const int row = (int)d.between.sj;
-        if (axis != 0) {
+    const int row = (int)d.between.sj, own = to.base == d.between.base && (pass.axis == 0 || from.f.base == to.base);
+    if (row && own && d.along[0].fft.radix) {
+        if (pass.axis == 0) {
+            c.row[1] = row;
+        } else {
             c.first = c.first / l->n[0] * row, c.columns = c.columns / l->n[0] * row;
             c.size[0] = pgi_divisor_of(row);
         }
-        if (axis == 0) c.row[1] = row;
     }
-    const auto kernel = c.radix == 8   ? pgi_fft_kernel_of<T, 8>(series.kind)
-                        : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(series.kind)
-                                       : pgi_fft_kernel_of<T, 4>(series.kind);
+    const auto kernel = c.radix == 8   ? pgi_fft_kernel_of<T, 8>(kind)
+                        : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(kind)
+                                       : pgi_fft_kernel_of<T, 4>(kind);
     const int64_t columns = (int64_t)per << c.log_wide;
     const size_t bytes = c.bytes + c.table_bytes;
     // A kernel that starts early fetches its tables meanwhile. That gains up to 10 % (128^3), and costs as much where a
@@ -16810,28 +16767,9 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
     const int early = s->clusters && blocks * threads >= full && blocks * threads <= 16 * full;
     PGI_LAUNCH_AS(s, early, blocks, dim3(threads), bytes, kernel, pgi_box_of(l, T()), from, to, c,
                   pgi_elimination_of(s), s->state,
-                  backward == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
-                  : to_values                    ? (int)PGI_TO_VALUES
-                                                 : (int)PGI_TO_MODES);
-}
-
-template <class T>
-static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
-{
-    if (s->direct.fft[axis].radix) {
-        pgi_launch_fft<T>(s, l, axis, backward, from, to);
-        return;
-    }
-    PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
-    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [&] {
-        pgi_execute(s, axis, s->direct.series[axis][backward].inverse, (pgi_complex<T> *)s->direct.buffer);
-    });
-}
-
-// Lines that no transform has brought to u come there through the buffer, as if along x.
-static int pgi_is_staged(const pg_solver *s, int axis)
-{
-    return axis == 0 && !pgi_is_transformed(s, 0) && !pgi_is_transformed(s, 1) && !pgi_is_transformed(s, 2);
+                  pass.kind == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
+                  : to_values                     ? (int)PGI_TO_VALUES
+                                                  : (int)PGI_TO_MODES);
 }
 
 // The constant of a singular problem: sums over the lines of all problems that may be it, of the rows of all ranks.
@@ -16839,8 +16777,8 @@ template <class T>
 static void pgi_sum_constant(pg_solver *s, const pgi_elimination &e, const pgi_grid &u, int first, int count)
 {
     double *const sum = s->direct.sum;
-    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_sum_kernel<T>, e, u, pgi_pitch(u, e.line), first, count,
-               sum);
+    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_kernel<T>, e, u, pgi_pitch(u, e.line), first, count, sum,
+               (const pgi_state *)NULL);
     if (s->direct.joints.ranks > 1 && s->failed == PG_OK)
         pgi_judge_transport(s, s->comm->ops->sum(s->comm, sum, 1, 0, pgi_stream_of(s)));
 }
@@ -16854,7 +16792,7 @@ static void pgi_cuda_join(pg_solver *s, const pgi_joints &j)
 }
 
 // Of lines in pieces all ranks sum where one may be the constant's: alpha is known on the GPU only.
-template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid u)
+template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
     const pgi_elimination e = pgi_elimination_of(s);
     const pgi_joints &j = s->direct.joints;
@@ -16864,7 +16802,6 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
                   resident = (s->multiprocessors * (PGI_LINE_THREADS / threads) + e.pieces - 1) / e.pieces,
                   blocks = (tiles < resident ? tiles : resident) * e.pieces, stride = pgi_pitch(u, e.line);
     pgi_pieces pieces = {first, count, s->direct.sum, (pgi_joint *)j.own, NULL};
-    if (pgi_is_staged(s, 0)) pgi_cuda_chunks<T>(s, l, 0, 0, 1, from, u, [] {});
     if (!split && e.pieces == 1) {
         PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, (pgi_eliminate_kernel<T, 0>), e,
                           pgi_box_of(l, T()), u, pieces, columns, stride, s->state);
@@ -16879,15 +16816,30 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
     }
     if (!e.singular) return;
     pgi_sum_constant<T>(s, e, u, first, count);
-    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_shift_kernel<T>, e, u, stride, first, count, s->direct.sum,
+    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_kernel<T>, e, u, stride, first, count, s->direct.sum,
                s->state);
+}
+
+template <class T> static void pgi_cuda_direct_pass(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass,
+                                                    pgi_rhs from, pgi_grid to)
+{
+    switch (pass.kind) {
+    case PGI_ELIMINATE: pgi_cuda_eliminate<T>(s, l, to); return;
+    case PGI_BY_MODES: pgi_cuda_solve_coarsest<T>(s, l, to, from, 1); return;
+    case PGI_PLANE_BY_MODES:
+    case PGI_PLANE_PROGRAM: pgi_cuda_small2d<T>(s, from, to, pass.kind == PGI_PLANE_PROGRAM); return;
+    }
+    if (s->direct.along[pass.axis].fft.radix)
+        pgi_launch_fft<T>(s, l, pass, from, to);
+    else
+        pgi_cuda_chunks<T>(s, l, pass, from, to);
 }
 
 // cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
 static size_t pgi_make_fft(pg_solver *s, int a)
 {
-    const pgi_series &q = s->direct.series[a][0];
-    const int contiguous = a == 0, batch = (int)(s->direct.pairs[a] * q.count);
+    const pgi_series &q = s->direct.along[a].series[0];
+    const int contiguous = a == 0, batch = (int)(s->direct.along[a].pairs * q.count);
     int length = q.length;
     size_t bytes = 0;
     if (s->has_fft[a]) cufftDestroy(s->fft[a]);
@@ -16897,7 +16849,7 @@ static size_t pgi_make_fft(pg_solver *s, int a)
     PGI_CUFFT(s, cufftSetAutoAllocation(s->fft[a], 0));
     PGI_CUFFT(s, cufftMakePlanMany(s->fft[a], 1, &length, &length, contiguous ? 1 : batch, contiguous ? length : 1,
                                    &length, contiguous ? 1 : batch, contiguous ? length : 1,
-                                   s->desc.flags & (PG_F32 | PG_MIXED) ? CUFFT_C2C : CUFFT_Z2Z, batch, &bytes));
+                                   pgi_cycles_in_f32(s->desc.flags) ? CUFFT_C2C : CUFFT_Z2Z, batch, &bytes));
     return bytes;
 }
 
@@ -16914,53 +16866,70 @@ static void pgi_plan_between(pg_solver *s, double grid)
     const int skewed = s->krylov   ? pgi_grid_at(NULL, s->work.n).sj % sector != 0
                        : s->staged ? s->work.n[0] % sector
                                    : s->work.stride_u[0] % sector || s->work.stride_u[1] % sector;
-    if (skewed && (double)(d->buffer_bytes + d->work_bytes + d->marks_bytes) + bytes < 1.1 * grid)
+    if (skewed && d->pass[d->passes - 1].kind == PGI_BACKWARD &&
+        (double)(d->buffer_bytes + d->work_bytes + d->marks_bytes) + bytes < 1.1 * grid)
         d->between = {NULL, 0, sj, sk, problem};
 }
 
-// How many columns are taken at a time: the buffer and cuFFT's work area stay in the L2 cache of large devices and
-// within 0.12 grids, or make up for the launches of small problems.
-static pg_status pgi_plan_cufft(pg_solver *s)
+// Cuts the lines for blocks.
+static void pgi_plan_elimination(pg_solver *s)
+{
+    pgi_direct *const d = &s->direct;
+    const int split = pgi_is_split(s), n = split ? s->parts[0].most : s->work.n[d->lines.line];
+    const int64_t columns = pgi_columns(s, d->lines.line);
+    const int element = (int)pgi_cycle_element(s->desc.flags);
+    pgi_cut_lines(s, &d->lines, n, columns, 2,
+                  [&](const pgi_elimination &e) { return pgi_eliminate_bytes(e, element); });
+    // With alpha < 0 one thread eliminates a whole line.
+    d->marks_bytes = split ? 0 : (size_t)((n - 1) / PGI_LINE_BLOCK * columns * 2) * sizeof(double);
+}
+
+// How many columns cuFFT takes at a time, and what it needs for that. allowed: bytes of the buffer. Returns whether
+// fewer would do.
+static int pgi_plan_chunks(pg_solver *s, double allowed)
+{
+    pgi_direct *const d = &s->direct;
+    int reducible = 0;
+    d->buffer_bytes = d->work_bytes = 0;
+    for (int q = 0; q < d->passes; q++) {
+        const int a = d->pass[q].axis, copies = d->pass[q].kind == PGI_STAGE;
+        pgi_transforms *const along = &d->along[a];
+        if ((d->pass[q].kind != PGI_FORWARD && !copies) || along->fft.radix) continue;
+        const size_t bytes = pgi_pair_bytes(s, along->series[0]);
+        const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
+        const double fit = fmin(allowed / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
+        const int64_t most = fit < 1 ? 1 : (int64_t)fit;
+        const int64_t chunks = (pairs + most - 1) / most;
+        along->pairs = (pairs + chunks - 1) / chunks;
+        reducible += along->pairs > 1;
+        const size_t work = copies ? 0 : pgi_make_fft(s, a);
+        if (along->pairs * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)along->pairs * bytes;
+        if (work > d->work_bytes) d->work_bytes = work;
+    }
+    return reducible;
+}
+
+// The buffer and cuFFT's work area stay in the L2 cache of large devices and within 0.12 grids, or make up for the
+// launches of small problems.
+static pg_status pgi_plan_gpu_passes(pg_solver *s)
 {
     pgi_direct *d = &s->direct;
-    const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
-                        (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
-    if (d->lines.line >= 0) {
-        const int split = pgi_is_split(s), n = split ? s->parts[0].most : s->work.n[d->lines.line];
-        const int64_t columns = pgi_columns(s, d->lines.line);
-        const int element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int)sizeof(float) : (int)sizeof(double);
-        pgi_cut_lines(s, &d->lines, n, columns, 2,
-                      [&](const pgi_elimination &e) { return pgi_eliminate_bytes(e, element); });
-        // With alpha < 0 one thread eliminates a whole line.
-        d->marks_bytes = split ? 0 : (size_t)((n - 1) / PGI_LINE_BLOCK * columns * 2) * sizeof(double);
+    const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) * (double)pgi_cycle_element(s->desc.flags);
+    if (d->lines.line >= 0) pgi_plan_elimination(s);
+    d->lines.constant = s->mixed || s->krylov || s->desc.batch > 1 ? 0 : 1;
+    for (int a = 0; a < 3; a++) {
+        pgi_transforms *const along = &d->along[a];
+        if (!pgi_cut_fft(s, a, &along->fft)) along->fft.radix = 0;
+        if (along->series[0].kind != PGI_DCT1) continue;
+        d->lines.constant /= 2;                       // half of it becomes the constant
+        if (along->fft.radix) d->lines.scale /= 2;    // see fold
     }
+    if (d->lines.line < 0) d->lines.constant *= d->lines.scale;
+    d->reports_mean = !pgi_is_split(s);
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double allowed = budget;
-    for (int a = 0; a < 3; a++) {
-        if (!pgi_cut_fft(s, a, &d->fft[a])) d->fft[a].radix = 0;
-        if (d->fft[a].radix && d->series[a][0].kind == PGI_DCT1) d->lines.scale /= 2;    // see fold
-        if (d->lines.line < 0 && pgi_is_transformed(s, a) && pgi_can_fuse(s, a)) d->fused = a;
-    }
-    d->lines.constant = s->mixed || s->krylov || s->desc.batch > 1 ? 0 : d->lines.line < 0 ? d->lines.scale : 1;
-    d->reports_mean = !pgi_is_split(s);
-    for (int a = 0; a < 3; a++)
-        if (d->series[a][0].kind == PGI_DCT1) d->lines.constant /= 2;    // half of it becomes the constant
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
-        int reducible = 0;
-        d->buffer_bytes = d->work_bytes = 0;
-        for (int a = 0; a < 3; a++) {
-            if (pgi_is_transformed(s, a) ? d->fft[a].radix : !pgi_is_staged(s, a)) continue;
-            const size_t bytes = pgi_pair_bytes(s, a);
-            const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
-            const double fit = fmin(allowed / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
-            const int64_t most = fit < 1 ? 1 : (int64_t)fit;
-            const int64_t chunks = (pairs + most - 1) / most;
-            d->pairs[a] = (pairs + chunks - 1) / chunks;
-            reducible += d->pairs[a] > 1;
-            const size_t work = pgi_is_transformed(s, a) ? pgi_make_fft(s, a) : 0;
-            if (d->pairs[a] * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)d->pairs[a] * bytes;
-            if (work > d->work_bytes) d->work_bytes = work;
-        }
+        const int reducible = pgi_plan_chunks(s, allowed);
         const double used = (double)(d->buffer_bytes + d->work_bytes);
         if (used <= budget || !reducible) break;
         allowed *= fmin(0.9, budget / used);
@@ -17033,9 +17002,7 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
 {
     const int a = h->along, n = h->line[0][a]->n;
     pgi_line *const along = h->line[0][a];
-    void *rows, *weights, *zeros;
-    void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
-    void *const weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
+    void *zeros;
     const double *const zeros_at = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &zeros);
     for (int l = 0; l < h->levels; l++) {
         pgi_elimination *e = &s->level[l].lines;
@@ -17045,9 +17012,9 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         e->periodic = along->periodic;
         e->singular = alone && pgi_line_singular(along);
         e->scale = 1;
-        e->volume = pgi_line_volume(along);
         e->lambda[a] = zeros_at;
-        pgi_axis_fill(&e->rows, along, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
+        if (l == 0) pgi_layout_rows(s, e, along, arena);
+        e->rows = s->level[0].lines.rows, e->volume = s->level[0].lines.volume;
         for (int q = 0; q < 3; q++) {
             const pgi_line *other = h->line[l][q];
             void *host;
@@ -17102,30 +17069,26 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
     const double alpha = b.state->alpha;
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu);
-    const pgi_direct &d = s->direct;
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
-        const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
         pgi_exchange(s, l, gu, 1, sizeof(T));
-        PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-        for (int slot = 0; slot < d.slots; slot++)
-            for (int64_t tile = slot; tile < tiles; tile += d.slots) {
-                int place[PGI_TILE][4], inside[PGI_TILE];
-                for (int q = 0; q < PGI_TILE; q++) inside[q] = pgi_zebra_place(z, tile * PGI_TILE + q, place[q]);
-                const pgi_line_tile<PGI_TILE> t(e, alpha, place, 0, n, d.buffer + (size_t)slot * d.slot_bytes);
-                for (int k = 0; k < n; k++)
-                    for (int q = 0; q < PGI_TILE; q++) {
-                        place[q][e.line] = k;
-                        t.x[k][q] = !inside[q] ? 0
-                                               : (double)pgi_residual_point(b, rhs, f, mean, u, gu.sj, gu.sk,
-                                                                            place[q][0], place[q][1], place[q][2]);
-                    }
-                pgi_cpu_lines(t);
-                for (int k = 0; k < n; k++)
-                    for (int q = 0; q < PGI_TILE; q++) {
-                        place[q][e.line] = k;
-                        if (inside[q]) u[pgi_offset(place[q], gu)] += (T)(omega * t.x[k][q]);
-                    }
-            }
+        pgi_cpu_tiles(s, l, l->points, 0, z.lines, [&](char *memory, int64_t first) {
+            int place[PGI_TILE][4], inside[PGI_TILE];
+            for (int q = 0; q < PGI_TILE; q++) inside[q] = pgi_zebra_place(z, first + q, place[q]);
+            const pgi_line_tile<PGI_TILE> t(e, alpha, place, 0, n, memory);
+            for (int k = 0; k < n; k++)
+                for (int q = 0; q < PGI_TILE; q++) {
+                    place[q][e.line] = k;
+                    t.x[k][q] = !inside[q] ? 0
+                                           : (double)pgi_residual_point(b, rhs, f, mean, u, gu.sj, gu.sk, place[q][0],
+                                                                        place[q][1], place[q][2]);
+                }
+            pgi_cpu_lines(t);
+            for (int k = 0; k < n; k++)
+                for (int q = 0; q < PGI_TILE; q++) {
+                    place[q][e.line] = k;
+                    if (inside[q]) u[pgi_offset(place[q], gu)] += (T)(omega * t.x[k][q]);
+                }
+        });
     });
 }
 
@@ -17243,10 +17206,10 @@ template <class T> static __device__ inline void pgi_zebra_residual(const pgi_el
     pgi_fetch_pairs(l, p, tile);
     PGI_UNROLLED
     for (int q = 0; q < KEPT; q++)
-        if (l.inside && p.has(q)) right[q] = pgi_fetch(f + q * f_step);
+        if (l.inside && p.has(q)) right[q] = __ldcg(f + q * f_step);
     PGI_UNROLLED
     for (int q = 0; q < KEPT; q++)
-        if (l.inside && p.has(q)) outer[q] = pgi_fetch(outside + q * l.step);
+        if (l.inside && p.has(q)) outer[q] = __ldcg(outside + q * l.step);
     pgi_copy_wait<0>();
     __syncthreads();
     if (!l.inside) return;
@@ -17402,8 +17365,8 @@ template <class T> static void pgi_relax_pieces(pg_solver *s, const pgi_level *l
                          pgi_transpose_bytes(d) + pgi_shared_bytes(d), (pgi_relax_any_lines_kernel<T, 1>), d,
                          pgi_box_of(l, T()), u, spare, rhs, omega, z, pieces);
         if (pass == 0)
-            PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_sum_kernel<T>, d, spare, pgi_pitch(spare, d.line), 0,
-                       d.rows.n, s->direct.sum);
+            PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_kernel<T>, d, spare, pgi_pitch(spare, d.line), 0, d.rows.n,
+                       s->direct.sum, (const pgi_state *)NULL);
         if (pass == 1)
             PGI_LAUNCH(s, (z.lines + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_join_pieces_kernel, j);
     }
@@ -23236,6 +23199,13 @@ static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at
 // >>layout  Where everything lies in the workspace.
 // -------------------------------------------------------------------------------------------------------------------
 
+// Whether products with eigenvectors solve on the coarsest level, or are PG_DIRECT.
+static int pgi_is_by_modes(const pg_solver *s) { return s->direct.pass[0].kind == PGI_BY_MODES; }
+static int pgi_solves_exactly(const pg_solver *s)
+{
+    return pgi_is_by_modes(s) || (s->multigrid && !s->by_lines && !s->masked);
+}
+
 // See pgi_cpu_threads. The products of the exact solver are work for more threads than their points are.
 static int64_t pgi_team(const pg_solver *s)
 {
@@ -23244,7 +23214,7 @@ static int64_t pgi_team(const pg_solver *s)
     for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
     const int64_t products = last->points * longest / 8;
     if (s->level[0].part.split) work = work / s->level[0].n[2] * (s->level[0].part.hi - s->level[0].part.lo);
-    if ((s->direct.exact || (s->multigrid && !s->by_lines && !s->masked)) && products > work) work = products;
+    if (pgi_solves_exactly(s) && products > work) work = products;
     return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
 }
 
@@ -23318,9 +23288,8 @@ template <class T> static void pgi_layout_tables(pg_solver *s, const pgi_hierarc
     }
     for (int a = 0; a < 3; a++) pgi_layout_steps(arena, h->line[0][a], &s->steps[a]);
     if (s->by_lines) pgi_layout_lines(s, h, arena);
-    const int exact = s->direct.exact || (s->multigrid && !s->by_lines && !s->masked);
     const pgi_hierarchy *const solved = h->near ? h->near : h;
-    if (exact) pgi_layout_modes(arena, solved, d->beta, &pgi_modes_of(&s->level[h->levels - 1], T()));
+    if (pgi_solves_exactly(s)) pgi_layout_modes(arena, solved, d->beta, &pgi_modes_of(&s->level[h->levels - 1], T()));
 #if PGI_DIRECT
     if (s->has_direct) pgi_layout_direct_tables<T>(s, solved, arena);
     if (h->near)
@@ -23351,7 +23320,7 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
 static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     const pg_desc *d = &s->work;
-    const size_t element = d->flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+    const size_t element = pgi_cycle_element(d->flags);
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
     void *scratch[3] = {NULL, NULL, NULL};
     const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
@@ -23362,7 +23331,7 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     }
     if (s->has_direct) pgi_layout_direct(s, arena);
     if (s->by_lines) pgi_layout_line_work(s, h, arena);
-    if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct && !s->krylov))
+    if (s->multigrid || pgi_is_by_modes(s) || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct && !s->krylov))
         scratch[0] = pgi_take_block(arena, bytes[0]);
     if (s->cuda && h->exact && !pgi_fits_blocks(s->level[0].n[0], s->level[0].n[1], s->level[0].n[2]))
         s->level[0].spare = pgi_take_grid(arena, s->level[0].n, element);
@@ -23528,7 +23497,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     X(restrict_full) X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur)         \
     X(apply_two)
 #if PGI_DIRECT
-#define PGI_OPERATIONS_OF_DIRECT(X) X(transform) X(eliminate)
+#define PGI_OPERATIONS_OF_DIRECT(X) X(direct_pass)
 #else
 #define PGI_OPERATIONS_OF_DIRECT(X)
 #endif
@@ -23545,8 +23514,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     PGI_OPERATIONS_OF_DIRECT(SET)                                                                                      \
     if (sizeof(T) == sizeof(float)) {                                                                                  \
         PGI_OPERATIONS_OF_F32(SET_PLAIN)                                                                               \
-    }                                                                                                                  \
-    o.solve_box = o.solve_coarsest;
+    }
 
 template <class T> static constexpr pgi_ops pgi_cpu_ops()
 {
@@ -23569,9 +23537,6 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
     o.relax_turns = pgi_cuda_relax_turns<T>;
     o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cuda_restrict_residual<T>;
-#if PGI_DIRECT
-    o.small2d = pgi_cuda_small2d<T>;
-#endif
     return o;
 }
 #endif
@@ -24388,7 +24353,7 @@ static void pgi_program(pg_solver *s)
     s->together = at_once && !s->checked && !s->comm ? s->desc.batch : 1;
     s->iterate = s->level[0].u;
     if (at_once && s->direct.small.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
-        s->ops->small2d(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
+        s->ops->direct_pass(s, &s->level[0], {PGI_PLANE_PROGRAM, 0}, pgi_level_rhs(&s->level[0], 1), s->level[0].u);
         return;
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
@@ -25824,10 +25789,10 @@ static void pgi_describe_direct(pg_solver *s)
     const pgi_direct *d = &s->direct;
     const size_t room = sizeof s->chosen;
     if (!s->chosen[0]) return;
-    if (d->exact || d->small.blocks)
+    if (d->pass[0].kind >= PGI_BY_MODES)
         return pgi_add_text(s->chosen, room, ": products with the eigenvectors of the axes");
     const int some =
-        pgi_add_axes(s, s->chosen, room, ": transforms along ", [&](int a) { return pgi_is_transformed(s, a); });
+        pgi_add_axes(s, s->chosen, room, ": transforms along ", [&](int a) { return pgi_is_transformed(*d, a); });
     if (d->lines.line >= 0)
         pgi_add_text(s->chosen, room, "%s elimination along %s", some ? "," : ":",
                      pgi_name_of_axis(&s->desc, d->lines.line));
@@ -26326,7 +26291,7 @@ static pg_status pgi_confirm(pg_solver *s, pg_status status)
     pgi_agreement *const a = pgi_nothing_said(s->comm);
     pgi_say(a, s->levels, "the number of levels");
     for (int q = 0; q < 3; q++)    // the order of the modes
-        pgi_say(a, s->direct.fft[q].radix, "the radix along %c", "xyz"[q]);
+        pgi_say(a, s->direct.along[q].fft.radix, "the radix along %s", pgi_axis_name[q]);
     return pgi_agree(s->comm, status);
 }
 
