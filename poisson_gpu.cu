@@ -1044,7 +1044,7 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
-    int dense;    // part of a pg_dense
+    int dense;    // part of a pgi_dense
     void (*program)(pg_solver *);
     int krylov;                         // a cycle of its preconditioner works on level[0], whose grids are its own
     int goes_on;                        // what is recorded is the way on, see pgi_step_go_on
@@ -1247,6 +1247,16 @@ template <class L> static inline auto &pgi_modes_of(L *l, double) { return l->mo
 template <class L> static inline auto &pgi_modes_of(L *l, float) { return l->modes32; }
 template <class L> static inline auto &pgi_transfers_of(L *l, double) { return l->transfer64; }
 template <class L> static inline auto &pgi_transfers_of(L *l, float) { return l->transfer32; }
+
+// An enum field as a C caller may have filled it: reading a value that the enum does not have would be undefined in
+// C++.
+template <class E> static int pgi_number(const E &field)
+{
+    int value;
+    static_assert(sizeof value == sizeof field, "an enum of C has the size of int");
+    memcpy(&value, &field, sizeof value);
+    return value;
+}
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>points
@@ -11730,11 +11740,9 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened)
     X(PGI_CYCLE, "pg_cycle")                                                                                           \
     X(PGI_APPLY, "pg_apply")                                                                                           \
     X(PGI_RESIDUAL_OF, "pg_residual")                                                                                  \
-    X(PGI_REDUCE, "pg_norm, pg_sum or pg_dot")                                                                         \
+    X(PGI_REDUCE, "pg_norm or pg_dot")                                                                                 \
     X(PGI_GRADIENT, "pg_gradient")                                                                                     \
-    X(PGI_SET_MASK, "pg_set_mask")                                                                                     \
-    X(PGI_SET_COEFFICIENTS, "pg_set_coefficients")                                                                     \
-    X(PGI_SET_VALUES, "pg_set_cell_values")                                                                            \
+    X(PGI_SET_CELLS, "pg_set_cells")                                                                                   \
     X(PGI_GET_PARTS, "pg_get_parts")
 #define PGI_ENUM_(NUMBER, NAME) NUMBER,
 #define PGI_NAME_(NUMBER, NAME) NAME,
@@ -11811,8 +11819,7 @@ static pg_status pgi_agree(pgi_comm *c, pg_status status)
 
 // Fields that are numbers, and the same on all ranks.
 #define PGI_SAME_OF_DESC(X)                                                                                            \
-    X(dim) X(alpha) X(beta) X(batch) X(flags) X(omega) X(nu_pre) X(nu_post) X(fmg_cycles) X(coarsest) X(inner_cycles)  \
-    X(robust)
+    X(dim) X(alpha) X(beta) X(batch) X(flags) X(omega) X(nu_pre) X(nu_post) X(fmg_cycles) X(coarsest) X(inner_cycles)
 #define PGI_SAME_OF_STOP(X)                                                                                            \
     X(rtol) X(atol) X(relative_to_first) X(min_iter) X(max_iter) X(check) X(norm) X(guess)
 
@@ -11823,6 +11830,7 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
     pgi_say(a, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH, "the version of the library");
 #define PGI_SAY_(FIELD) pgi_say(a, (double)d->FIELD, #FIELD);
     PGI_SAME_OF_DESC(PGI_SAY_)
+    pgi_say(a, pgi_number(d->robust), "robust");
 #undef PGI_SAY_
     pgi_say(a, (int)d->backend, "backend");
     for (int q = 0; q < 3; q++) {
@@ -11833,20 +11841,19 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
         pgi_say(a, d->velocity[q], "velocity[%d]", q);
         pgi_say(a, pgi_hash(d->weight[q], n * sizeof(double)), "the hash of weight[%d]", q);
         pgi_say(a, pgi_hash(d->conductance[q], (n + 1) * sizeof(double)), "the hash of conductance[%d]", q);
-        pgi_say(a, d->procs[q], "procs[%d]", q);
-        pgi_say(a, d->beta_face[q] != NULL, "whether there is beta_face[%d]", q);
-        pgi_say(a, d->openness[q] != NULL, "whether there is openness[%d]", q);
+        pgi_say(a, d->cells.beta_face[q] != NULL, "whether there is beta_face[%d]", q);
+        pgi_say(a, d->cells.openness[q] != NULL, "whether there is openness[%d]", q);
     }
     for (int q = 0; q < 6; q++) {
         pgi_say(a, (int)d->face[q].kind, "the kind of face %c %s", "xyz"[q / 2], side[q % 2]);
         pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].a : 0, "a of face %c %s", "xyz"[q / 2], side[q % 2]);
         pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].b : 0, "b of face %c %s", "xyz"[q / 2], side[q % 2]);
     }
-    pgi_say(a, d->mask != NULL, "whether there is a mask");
-    pgi_say(a, d->beta_cell != NULL, "whether there is beta_cell");
-    pgi_say(a, d->alpha_cell != NULL, "whether there is alpha_cell");
-    pgi_say(a, pgi_hash(d->air_value, (size_t)d->air_values * sizeof *d->air_value), "the hash of air_value");
-    pgi_say(a, pgi_hash(d->solid_flux, (size_t)d->solid_fluxes * sizeof *d->solid_flux), "the hash of solid_flux");
+    pgi_say(a, d->cells.mask != NULL, "whether there is a mask");
+    pgi_say(a, d->cells.beta_cell != NULL, "whether there is beta_cell");
+    pgi_say(a, d->cells.alpha_cell != NULL, "whether there is alpha_cell");
+    pgi_say(a, pgi_hash(d->cells.air_value, (size_t)d->cells.air_values * sizeof *d->cells.air_value), "the hash of air_value");
+    pgi_say(a, pgi_hash(d->cells.solid_flux, (size_t)d->cells.solid_fluxes * sizeof *d->cells.solid_flux), "the hash of solid_flux");
 }
 
 // ---- the arrays of a caller ----
@@ -12002,12 +12009,12 @@ static void pgi_turn(const pg_desc *desc, pg_desc *work)
     std::swap(work->weight[1], work->weight[2]);
     std::swap(work->conductance[1], work->conductance[2]);
     std::swap(work->velocity[1], work->velocity[2]);
-    std::swap(work->beta_face[1], work->beta_face[2]);
-    std::swap(work->openness[1], work->openness[2]);
+    std::swap(work->cells.beta_face[1], work->cells.beta_face[2]);
+    std::swap(work->cells.openness[1], work->cells.openness[2]);
     for (int e = 0; e < 2; e++) std::swap(work->face[2 + e], work->face[4 + e]);
     std::swap(work->stride_u[0], work->stride_u[1]);
     std::swap(work->stride_f[0], work->stride_f[1]);
-    std::swap(work->stride_mask[0], work->stride_mask[1]);
+    std::swap(work->cells.stride_mask[0], work->cells.stride_mask[1]);
 }
 
 static int pgi_is_absent(const pg_desc *work, int axis) { return work->dim == 2 ? axis == 1 : axis >= work->dim; }
@@ -17862,7 +17869,7 @@ template <class T> static pgi_cell_operator<T> *pgi_place_of_operator(const pg_s
 // Has a problem coefficients beside its mask?
 static int pgi_has_fields(const pg_desc *d)
 {
-    return d->beta_face[0] || d->openness[0] || d->beta_cell || d->alpha_cell;
+    return d->cells.beta_face[0] || d->cells.openness[0] || d->cells.beta_cell || d->cells.alpha_cell;
 }
 
 template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
@@ -18108,12 +18115,16 @@ static PGI_HD inline pgi_cell_row<T> pgi_field_row(const pgi_cell_operator<T> &a
     return row;
 }
 // The same, and of what cells the arrays have the other precision than rows: of levels that are made, of PG_MIXED
-static PGI_HD inline double pgi_other_real(float) { return 0; }
-static PGI_HD inline float pgi_other_real(double) { return 0; }
+template <class T> struct pgi_other_real {
+    typedef float type;
+};
+template <> struct pgi_other_real<float> {
+    typedef double type;
+};
 template <class T>
 static PGI_HD PGI_APART pgi_cell_row<T> pgi_converted_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
-    return pgi_field_row<decltype(pgi_other_real(T()))>(a, kind, at);
+    return pgi_field_row<typename pgi_other_real<T>::type>(a, kind, at);
 }
 template <class T>
 static PGI_HD inline pgi_cell_row<T> pgi_live_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
@@ -19195,7 +19206,7 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
     const int by_openness = means == PGI_MEANS_OF_U, lifts = means == PGI_MEANS_HELD,
               narrow = pgi_is_f32(s->desc.flags);
     const pgi_grid from = lifts ? r : x;
-    if (s->work.openness[0]) pgi_weigh_pockets(s, by_openness);    // in place of those of the other one
+    if (s->work.cells.openness[0]) pgi_weigh_pockets(s, by_openness);    // in place of those of the other one
     const pgi_cell_operator<double> a = pgi_wide_operator(s);
     const pgi_fixed fixed = pgi_fixed_of(s);
     unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
@@ -22110,7 +22121,7 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
 // The caller's arrays in the order of pgi_check_media: beta_face, openness, beta_cell, alpha_cell.
 static const void **pgi_media_field(pg_desc *d, int q)
 {
-    return q < 3 ? &d->beta_face[q] : q < 6 ? &d->openness[q - 3] : q == 6 ? &d->beta_cell : &d->alpha_cell;
+    return q < 3 ? &d->cells.beta_face[q] : q < 6 ? &d->cells.openness[q - 3] : q == 6 ? &d->cells.beta_cell : &d->cells.alpha_cell;
 }
 static size_t pgi_media_bytes(const pg_desc *d, int q)
 {
@@ -22177,7 +22188,7 @@ static const int *pgi_media_bounds(const pg_solver *s, int q)
 static void pgi_copy_media_part(pg_solver *s, int q, const void *array, char *to)
 {
     const int *const n = s->work.n, rank = s->comm->rank, last = rank == s->comm->ranks - 1;
-    const int64_t *const stride = s->work.stride_mask, plane = pgi_media_plane(s, q);
+    const int64_t *const stride = s->work.cells.stride_mask, plane = pgi_media_plane(s, q);
     const char *const from = (const char *)array;
     const int planes = s->bounds[rank + 1] - s->bounds[rank], flat = n[1] == 1,
               at_once = flat || stride[1] == n[1] * stride[0];
@@ -22236,7 +22247,7 @@ static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coeffic
     }
     if (!s->staged && mask) {
         const pgi_copy_mask copy = {mask,
-                                    {s->work.stride_mask[0], s->work.stride_mask[1]},
+                                    {s->work.cells.stride_mask[0], s->work.cells.stride_mask[1]},
                                     (unsigned char *)o->copy[8],
                                     {s->work.n[0], s->work.n[1]}};
         pgi_for_points(s, s->work.n, copy);
@@ -22248,8 +22259,8 @@ static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coeffic
     if (mask)
         for (int k = 0; k < work.n[2]; k++)
             PGI_CUDA(s, cudaMemcpy2DAsync(o->copy[8] + (size_t)k * (size_t)work.n[1] * (size_t)work.n[0],
-                                          (size_t)work.n[0], mask + k * work.stride_mask[1],
-                                          (size_t)(work.n[1] > 1 ? work.stride_mask[0] : work.n[0]), (size_t)work.n[0],
+                                          (size_t)work.n[0], mask + k * work.cells.stride_mask[1],
+                                          (size_t)(work.n[1] > 1 ? work.cells.stride_mask[0] : work.n[0]), (size_t)work.n[0],
                                           (size_t)work.n[1], cudaMemcpyHostToDevice, stream));
     for (int q = 0; q < 8 && coefficients; q++)
         if (*pgi_media_field(&work, q))
@@ -22432,7 +22443,7 @@ static void pgi_choose_levels(pg_solver *s)
     int64_t found[PGI_MEASURES];
     pgi_measure_finest(s);
     pgi_read_numbers(s, o->bad + 5, PGI_MEASURES, found);
-    const int varies = d->beta_face[0] || d->beta_cell;
+    const int varies = d->cells.beta_face[0] || d->cells.beta_cell;
     const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
                  follow = (double)found[PGI_PARTS_FOLLOW];
     const int messy = varies && s->desc.dim == 3 && points > PGI_MESSY_LEAST &&
@@ -22440,8 +22451,8 @@ static void pgi_choose_levels(pg_solver *s)
                       follow > PGI_MESSY_RATIO * (double)found[PGI_COARSE_APART];
     const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !messy;
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
-    const int weakly_held = d->alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
-    const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->mask || d->openness[0]) && points <= PGI_ROOM_SURE);
+    const int weakly_held = d->cells.alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
+    const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->cells.mask || d->cells.openness[0]) && points <= PGI_ROOM_SURE);
     o->labyrinth = !robust && !varies && s->desc.dim > 1 &&
                    (double)found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * (double)found[PGI_COARSE_FLUID];
     o->robust = o->room != PGI_ROOM_NONE && (robust || safe || (o->labyrinth && points <= PGI_ROOM_SURE));
@@ -22688,13 +22699,13 @@ static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[
 static pg_status pgi_begin_masked(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pg_cell_value *const list[2] = {s->desc.air_value, s->desc.solid_flux};
-    const int number[2] = {s->desc.air_values, s->desc.solid_fluxes};
+    const pg_cell_value *const list[2] = {s->desc.cells.air_value, s->desc.cells.solid_flux};
+    const int number[2] = {s->desc.cells.air_values, s->desc.cells.solid_fluxes};
 #if PGI_GPU
     if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
 #endif
     PGI_TRY(pgi_store_values(s, list, number));
-    pgi_stage_media(s, s->work.mask, 1);
+    pgi_stage_media(s, s->work.cells.mask, 1);
     pgi_set_operators<double>(s);
 #if PGI_F32
     pgi_set_operators<float>(s);
@@ -22826,7 +22837,7 @@ static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
 {
     pgi_bricks *const b = &s->obstacles.bricks;
     *b = pgi_all_bricks();
-    if (!s->work.mask) return;
+    if (!s->work.cells.mask) return;
     for (int a = 0; a < 3; a++) {
         b->shift[a] = PGI_BRICK_BITS;
         b->n[a] = (s->outer.n[a] + (1 << PGI_BRICK_BITS) - 1) >> PGI_BRICK_BITS;
@@ -22963,13 +22974,13 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->pockets = (int *)pgi_take_block(arena, sizeof(int));
     o->weight = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
     o->sum = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
-    o->values_capacity = work.air_values + work.solid_fluxes;
+    o->values_capacity = work.cells.air_values + work.cells.solid_fluxes;
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
                     : NULL;
     for (int q = 0; q < 8 && s->staged; q++)
         o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
-    if (work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
+    if (work.cells.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
     o->mean_weight = o->largest_weight = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *const line = h->line[0][a];
@@ -24474,6 +24485,19 @@ static void pgi_write_residual(const pgi_state *st, pg_report *r)
         pgi_add_text(r->message, room, "; a mean of %.3g was subtracted from f", r->removed_mean);
 }
 
+// What may help where the iterations were not enough.
+static void pgi_add_remedy_for_slowness(const pg_solver *s, pg_report *r)
+{
+    if (r->outcome != PG_MAX_ITER || !(r->rhs_norm > 0)) return;
+    const int sweeps = s->desc.flags & (PG_JACOBI | PG_RBGS | PG_SOR) && !pgi_convects(&s->desc) && !s->dense;
+    pgi_add_text(r->message, sizeof r->message, "; %s",
+                 sweeps && s->masked                  ? "try PG_CG, or a larger max_iter"
+                 : sweeps                             ? "try PG_FASTEST, or a larger max_iter"
+                 : s->krylov && !s->multigrid         ? "try another precond, or a larger max_iter"
+                 : r->factor > 0 && r->factor < 0.999 ? "give a larger max_iter"
+                                                      : "it hardly falls: try another method");
+}
+
 // That a better start may be at hand, if there is room for it.
 static void pgi_add_guess(const pg_solver *s, pg_report *r)
 {
@@ -24491,7 +24515,8 @@ static void pgi_add_advice(const pg_solver *s, const pgi_state *st, pg_report *r
     if (st->empty)
         pgi_add_text(r->message, sizeof r->message, "; the mask has no fluid cell");
     else if (s->multigrid && !o->by_cells && r->factor > 0.6 && !(o->robust && o->labyrinth))
-        pgi_add_text(r->message, sizeof r->message, "; slow cycles: try robust = %d", o->robust ? 3 : 1);
+        pgi_add_text(r->message, sizeof r->message, "; slow cycles: try robust = %s",
+                     o->robust ? "PG_ROBUST_BOTH" : "PG_ROBUST_RANDOM");
 }
 
 // The outcome as a sentence, from the rest of the report.
@@ -24546,12 +24571,12 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
     char *const to = r->warning;
     const size_t room = sizeof r->warning;
     if (st->lost)
-        pgi_add_text(to, room, "there are more pockets than there is room for, %d; others count as regular",
+        pgi_add_text(to, room, "there are more singular components than there is room for, %d; others count as regular",
                      s->obstacles.pocket_capacity);
     else if (st->merged)
         pgi_add_text(to, room,
                      "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
-                     s->desc.mask ? "the fluid has" : "strong links join cells to");
+                     s->desc.cells.mask ? "the fluid has" : "strong links join cells to");
     else if (st->left_at)
         pgi_add_text(to, room, "the residual did not fall with %s; from iteration %d on it was %s",
                      st->way_on == PGI_WITHOUT_CYCLE ? "the cycle as preconditioner" : "PG_PIPECG", st->left_at,
@@ -24559,12 +24584,12 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
     else if (s->obstacles.cramped)
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
-                     "with desc.robust = 1");
+                     "with PG_ROBUST_RANDOM");
     else if (!s->warning[0] && pgi_is_incompatible(st))
         pgi_add_text(to, room,
                      "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: "
                      "balance sources, in- and outflow",
-                     r->pockets > 1 ? " in a component" : "", st->removed);
+                     r->singular_components > 1 ? " in a component" : "", st->removed);
     else
         pgi_add_text(to, room, "%s", s->warning);
 }
@@ -24588,7 +24613,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->history_count = st->history_count;
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
-    r->pockets = st->pockets;
+    r->singular_components = st->pockets;
     pgi_write_warning(s, st, r);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
@@ -24600,6 +24625,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     pgi_write_message(s, st, r);
     pgi_add_guess(s, r);
     pgi_add_advice(s, st, r);
+    pgi_add_remedy_for_slowness(s, r);
 }
 
 // Whether any rank says so. Hosts ask, whatever the back end.
@@ -24631,16 +24657,6 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
 // touched.
 // -------------------------------------------------------------------------------------------------------------------
 
-// An enum field as a C caller may have filled it: reading a value that the enum does not have would be undefined in
-// C++.
-template <class E> static int pgi_number(const E &field)
-{
-    int value;
-    static_assert(sizeof value == sizeof field, "an enum of C has the size of int");
-    memcpy(&value, &field, sizeof value);
-    return value;
-}
-
 static const char *const pgi_face_name[6] = {"x low", "x high", "y low", "y high", "z low", "z high"};
 
 // At most one flag of a group; none: the default.
@@ -24661,8 +24677,8 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
 
 static int pgi_is_masked(const pg_desc *d)
 {
-    return d->mask || d->beta_face[0] || d->beta_cell || d->openness[0] || d->alpha_cell || d->air_values ||
-           d->solid_fluxes;
+    return d->cells.mask || d->cells.beta_face[0] || d->cells.beta_cell || d->cells.openness[0] || d->cells.alpha_cell || d->cells.air_values ||
+           d->cells.solid_fluxes;
 }
 
 // Options, each a flag or a field. coarsest is none: a limit, which holds for the levels that there are.
@@ -24742,13 +24758,15 @@ static pg_status pgi_check_use(const pg_desc *d)
                                                                : "";
     for (const pgi_option &o : pgi_options) {
         if (!pgi_is_given(d, o) || pgi_has_use(d, o)) continue;
-        PGI_UNSUPPORTED_IF(o.flag, "%s takes no %s like %s (flags 0x%x)%s;", method,
+        PGI_UNSUPPORTED_IF(o.flag, "%s takes no %s like %s%s;", method,
                            o.flag & pgi_preconditioners ? "preconditioner"
                            : o.flag & pgi_smoothers     ? "smoother"
                                                         : "option",
-                           o.name, o.flag, o.flag & (pgi_smoothers | PG_KEEP_CYCLES) ? where : "");
+                           o.name,
+                           o.flag & (pgi_smoothers | PG_KEEP_CYCLES) && !(o.flag & d->flags & pgi_smoothers && !pgi_is_masked(d)) ? where : "");
         PGI_UNSUPPORTED_IF(o.field == offsetof(pg_desc, robust),
-                           "robust is %d, but there is neither a mask nor a coefficient field;", d->robust);
+                           "robust is %d, but there is neither a mask nor a coefficient field;",
+                           pgi_number(d->robust));
         return pgi_unsupported("%s is %g, and %s has no use for it%s;", o.name,
                                o.field ? pgi_int_at(d, o.field) : d->omega, method, where);
     }
@@ -24765,6 +24783,19 @@ static unsigned pgi_default_method(const pg_desc *d)
                : PG_FASTEST;
 }
 
+// Smoother and preconditioner are bits beside those of flags: from here on one word has all choices.
+static pg_status pgi_take_choices(pg_desc *d)
+{
+    const unsigned smoother = (unsigned)pgi_number(d->smoother), precond = (unsigned)pgi_number(d->precond);
+    const unsigned stray = d->flags & (pgi_smoothers | pgi_preconditioners);
+    PGI_WRONG_IF(stray, "flags contain 0x%x, a %s: give it as %s of the descriptor", stray,
+                 stray & pgi_smoothers ? "smoother" : "preconditioner", stray & pgi_smoothers ? "smoother" : "precond");
+    PGI_WRONG_IF(smoother & ~pgi_smoothers || smoother & (smoother - 1), "smoother is 0x%x; it must be one of pg_smoother", smoother);
+    PGI_WRONG_IF(precond & ~pgi_preconditioners || precond & (precond - 1), "precond is 0x%x; it must be one of pg_precond", precond);
+    d->flags |= smoother | precond;
+    return PG_OK;
+}
+
 static pg_status pgi_check_flags(pg_desc *d)
 {
     const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners |
@@ -24772,12 +24803,11 @@ static pg_status pgi_check_flags(pg_desc *d)
     PGI_WRONG_IF(d->flags & ~known, "flags contain unknown bits 0x%x; see the list at PG_F64", d->flags & ~known);
     PGI_TRY(pgi_check_group(&d->flags, "precision", pgi_precisions, PG_F64));
     PGI_TRY(pgi_check_group(&d->flags, "method", pgi_methods, pgi_default_method(d)));
-    PGI_TRY(pgi_check_group(&d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
     const unsigned own = !(d->flags & pgi_krylov_methods)                 ? 0
                          : pgi_convects(d)                                ? PG_PRECOND_AINV
                          : d->flags & PG_PIPEBICGSTAB && pgi_is_masked(d) ? PG_PRECOND_AINV
                                                                           : PG_PRECOND_CYCLE;
-    PGI_TRY(pgi_check_group(&d->flags, "preconditioner", pgi_preconditioners, own));
+    if (!(d->flags & pgi_preconditioners)) d->flags |= own;
     if (d->flags & PG_PRECOND_CYCLE && d->flags & pgi_cg_methods) d->flags |= PG_SYMMETRIC;
     return PG_OK;
 }
@@ -24791,8 +24821,7 @@ static pg_status pgi_check_mixed(const pg_desc *d)
     PGI_UNSUPPORTED_IF(!(d->flags & pgi_krylov_methods), "PG_MIXED does not go with %s;", method);
     PGI_UNSUPPORTED_IF(
         !(d->flags & PG_PRECOND_DIRECT),
-        "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or PG_PRECOND_DIRECT (flags 0x%x);",
-        method, d->flags);
+        "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or PG_PRECOND_DIRECT;", method);
     PGI_UNSUPPORTED_IF(
         d->flags & PG_PIPEBICGSTAB,
         "PG_PIPEBICGSTAB does not go with PG_MIXED and PG_PRECOND_DIRECT: its recurrences lose what f32 rounds;");
@@ -25029,11 +25058,12 @@ static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const
 static pg_status pgi_check_masked_method(pg_desc *d)
 {
     const int masked = pgi_is_masked(d);
-    PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && (!d->mask || pgi_has_fields(d)),
+    PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && (!d->cells.mask || pgi_has_fields(d)),
                        "PG_COARSEN_CELLS goes with a mask and constant beta and alpha, but %s;",
-                       d->mask ? "one of beta_face, beta_cell, openness and alpha_cell is given" : "mask is NULL");
-    PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && d->robust > 0,
-                       "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;", d->robust);
+                       d->cells.mask ? "one of beta_face, beta_cell, openness and alpha_cell is given" : "mask is NULL");
+    PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && pgi_number(d->robust) > 0,
+                       "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;",
+                       pgi_number(d->robust));
     if (!masked) return PG_OK;
     PGI_UNSUPPORTED_IF(d->flags & PG_DIRECT, "PG_DIRECT does not go with a mask or coefficient fields;");
     PGI_UNSUPPORTED_IF(d->flags & PG_PIPEBICGSTAB && d->flags & PG_PRECOND_CYCLE,
@@ -25053,23 +25083,39 @@ static pg_status pgi_check_list(const char *list, const char *number, const void
     return pgi_wrong("%s is NULL, but %s is %d; give the list, or 0 entries", list, number, count);
 }
 
+// Strides of the mask that are not given are those of a packed one.
+static pg_status pgi_check_mask_strides(pg_desc *d)
+{
+    int64_t packed = d->n[0], least = packed;
+    for (int a = 0; a < 2; a++) {
+        const int64_t count = d->hi[a + 1] - d->lo[a + 1], most = INT64_MAX / 64 / count;
+        if (d->cells.stride_mask[a] == 0 || count == 1) d->cells.stride_mask[a] = packed;
+        PGI_WRONG_IF(d->cells.stride_mask[a] < least || d->cells.stride_mask[a] > most,
+                     "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address", a,
+                     (long long)d->cells.stride_mask[a], (long long)least);
+        packed = d->cells.stride_mask[a] * count;
+        least *= count;
+    }
+    return PG_OK;
+}
+
 // All that can be said of them without reading them.
 static pg_status pgi_check_masked(pg_desc *d)
 {
-    PGI_WRONG_IF(d->robust != PG_NONE && (d->robust < 0 || d->robust > (PGI_ROBUST_LIST | PGI_ROBUST_VISITS)),
-                 "robust is %d; it must be 0, 1, 2, 3 or PG_NONE", d->robust);
-    PGI_TRY(pgi_check_list("air_value", "air_values", d->air_value, d->air_values));
-    PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->solid_flux, d->solid_fluxes));
-    PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->beta_face));
-    PGI_TRY(pgi_check_face_arrays(d, "openness", d->openness));
-    for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
+    const int robust = pgi_number(d->robust);
+    PGI_WRONG_IF(robust < PG_ROBUST_OFF || robust > PG_ROBUST_BOTH, "robust is %d; see pg_robust", robust);
+    PGI_TRY(pgi_check_list("air_value", "air_values", d->cells.air_value, d->cells.air_values));
+    PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->cells.solid_flux, d->cells.solid_fluxes));
+    PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->cells.beta_face));
+    PGI_TRY(pgi_check_face_arrays(d, "openness", d->cells.openness));
+    for (int a = d->dim; a < 3; a++) d->cells.beta_face[a] = d->cells.openness[a] = NULL;
     if (!pgi_is_masked(d)) return PG_OK;
     PGI_UNSUPPORTED_IF(!PGI_WITH_CELLS, "poisson_gpu.cu was compiled with PG_NO_CELLS, which leaves out masks and "
                                         "coefficient fields: compile it without that");
-    PGI_WRONG_IF(d->beta_face[0] && d->beta_cell, "beta_face and beta_cell are both given; give one of them");
-    PGI_WRONG_IF((d->air_values || d->solid_fluxes) && !d->mask,
+    PGI_WRONG_IF(d->cells.beta_face[0] && d->cells.beta_cell, "beta_face and beta_cell are both given; give one of them");
+    PGI_WRONG_IF((d->cells.air_values || d->cells.solid_fluxes) && !d->cells.mask,
                  "air_value or solid_flux has %d entries, but mask is NULL; give a mask",
-                 d->air_values + d->solid_fluxes);
+                 d->cells.air_values + d->cells.solid_fluxes);
     for (int a = 0; a < d->dim; a++) {
         PGI_UNSUPPORTED_IF(pgi_number(d->centring[a]) != PG_CELL,
                            "centring[%d] is PG_NODE, but a mask and coefficient fields need cells; use PG_CELL", a);
@@ -25083,17 +25129,7 @@ static pg_status pgi_check_masked(pg_desc *d)
     PGI_UNSUPPORTED_IF((double)d->n[0] * d->n[1] * d->n[2] > 2e9,
                        "%d x %d x %d cells are too many for a mask or coefficient fields; at most 2e9 are possible",
                        d->n[0], d->n[1], d->n[2]);
-    int64_t packed = d->n[0], least = packed;
-    for (int a = 0; a < 2; a++) {
-        const int64_t count = d->hi[a + 1] - d->lo[a + 1], most = INT64_MAX / 64 / count;
-        if (d->stride_mask[a] == 0 || count == 1) d->stride_mask[a] = packed;
-        PGI_WRONG_IF(d->stride_mask[a] < least || d->stride_mask[a] > most,
-                     "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address", a,
-                     (long long)d->stride_mask[a], (long long)least);
-        packed = d->stride_mask[a] * count;
-        least *= count;
-    }
-    return PG_OK;
+    return pgi_check_mask_strides(d);
 }
 
 // The velocity of every axis, and that the method takes one.
@@ -25111,7 +25147,7 @@ static pg_status pgi_check_velocity(pg_desc *d)
     PGI_UNSUPPORTED_IF(!(d->flags & takes), "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric;",
                        pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
     PGI_UNSUPPORTED_IF(d->flags & PG_PRECOND_CYCLE, "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g);",
-                       d->velocity[1], d->velocity[2]);
+                       d->velocity[0], d->velocity[1], d->velocity[2]);
     PGI_UNSUPPORTED_IF(d->flags & PG_MIXED,
                        "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 from its "
                        "preconditioner;",
@@ -25126,7 +25162,7 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha)
                        "alpha is 0 and no open face is Dirichlet or Robin: with a velocity (%g, %g, %g) the problem is "
                        "singular; give alpha > 0 or such a face",
                        d->velocity[0], d->velocity[1], d->velocity[2]);
-    PGI_UNSUPPORTED_IF(alpha == 0 && d->flags & PG_PRECOND_DIRECT && d->alpha_cell && pgi_is_closed(d),
+    PGI_UNSUPPORTED_IF(alpha == 0 && d->flags & PG_PRECOND_DIRECT && d->cells.alpha_cell && pgi_is_closed(d),
                        "alpha is 0 and no face is Dirichlet or Robin: PG_PRECOND_DIRECT would leave out the constant, "
                        "which alpha_cell holds: give alpha > 0;");
     PGI_WRONG_IF(alpha < 0 && !(d->flags & (PG_DIRECT | (PGI_DIRECT ? PG_FASTEST : 0))),
@@ -25372,7 +25408,7 @@ static pg_status pgi_check_media_arrays(const pg_desc *d)
 {
 #if PGI_WITH_CELLS
     pg_desc own = *d;
-    if (d->mask) PGI_TRY(pgi_check_kind(d, "mask", d->mask));
+    if (d->cells.mask) PGI_TRY(pgi_check_kind(d, "mask", d->cells.mask));
     for (int q = 0; q < 8; q++) {
         char name[16];
         const void *const array = *pgi_media_field(&own, q);
@@ -25412,10 +25448,6 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks)
                  ranks, pgi_axis_name[axis]);
     for (int a = 0; a < 3; a++) {
         const int along = a == axis ? ranks : 1, n = d->n[a];
-        if (d->procs[a] == 0) d->procs[a] = along;
-        PGI_UNSUPPORTED_IF(d->procs[a] != along,
-                           "procs[%d] is %d; in this version all %d ranks are along %s: leave it 0, or %d", a,
-                           d->procs[a], ranks, pgi_axis_name[axis], along);
         if (d->hi[a] == 0 && d->lo[a] == 0) {
             d->lo[a] = a == axis ? (int)((int64_t)n * rank / ranks) : 0;
             d->hi[a] = a == axis ? (int)((int64_t)n * (rank + 1) / ranks) : n;
@@ -25451,6 +25483,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     PGI_TRY(pgi_check_desc(caller));
     *d = *caller;
     d->struct_size = sizeof *d;
+    PGI_TRY(pgi_take_choices(d));
     PGI_TRY(pgi_check_size(d));
     PGI_TRY(pgi_check_part(d, rank, ranks));
     PGI_TRY(pgi_check_masked(d));
@@ -25884,7 +25917,7 @@ static void pgi_spacings(const pg_desc *d, int axis, double *largest, double *sm
 static int pgi_room_of(const pg_desc *d)
 {
     const double cells = (double)d->n[0] * d->n[1] * d->n[2];
-    const int varies = d->beta_face[0] || d->beta_cell;
+    const int varies = d->cells.beta_face[0] || d->cells.beta_cell;
     double most[3] = {0, 0, 0}, least[3] = {0, 0, 0};
     int flat = 0;
     for (int a = 0; a < d->dim; a++) {
@@ -26209,7 +26242,7 @@ static pg_status pgi_check_lists(const pg_solver *s)
     if (!s->masked || !s->obstacles.too_long) return PG_OK;
     return pgi_unsupported("%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
                            s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
-                           s->obstacles.robust ? "; set robust to PG_NONE"
+                           s->obstacles.robust ? "; set robust to PG_ROBUST_OFF"
                                                : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
@@ -26340,8 +26373,8 @@ static pg_status pgi_keep_arrays(pg_solver *s)
             keep(d->weight[a], d->n[a]);
             keep(d->conductance[a], d->n[a] + 1);
         }
-        keep(d->air_value, s->listed[0] = d->air_values);
-        keep(d->solid_flux, s->listed[1] = d->solid_fluxes);
+        keep(d->cells.air_value, s->listed[0] = d->cells.air_values);
+        keep(d->cells.solid_flux, s->listed[1] = d->cells.solid_fluxes);
     };
     keep_all();
     if (!used) return PG_OK;
@@ -26412,7 +26445,7 @@ template <class R> static pg_status pgi_check_result(R *to, const char *name, co
 
 // Makes a pg_solver, or what begins with one; or (solver NULL) finds the bytes of its workspace.
 template <class S, class Prepare, class Build>
-static pg_status pgi_create_as(S **solver, size_t *bytes, Prepare prepare, Build build)
+static pg_status pgi_create_as(pg_solver **solver, size_t *bytes, Prepare prepare, Build build)
 {
     S *const made = (S *)calloc(1, sizeof *made);
     pg_solver *const s = (pg_solver *)made;
@@ -26425,7 +26458,7 @@ static pg_status pgi_create_as(S **solver, size_t *bytes, Prepare prepare, Build
     if (s->agreed && solver) status = pgi_confirm(s, status);
     if (status == PG_OK && bytes) *bytes = s->bytes;
     if (status == PG_OK && solver)
-        *solver = made;
+        *solver = s;
     else
         pg_destroy(s);
     return status;
@@ -26434,7 +26467,7 @@ static pg_status pgi_create_as(S **solver, size_t *bytes, Prepare prepare, Build
 static pg_status pgi_create(const pg_desc *desc, pg_solver **solver, size_t *bytes)
 {
     pgi_hierarchy *lines = NULL;
-    const pg_status status = pgi_create_as(
+    const pg_status status = pgi_create_as<pg_solver>(
         solver, bytes, [&](pg_solver *s) { return pgi_prepare(desc, s, &lines); },
         [&](pg_solver *s) { return pgi_build(s, lines); });
     pgi_hierarchy_free(lines);
@@ -26647,7 +26680,7 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
 // The common begin of all calls on a handle.
 static pg_status pgi_begin_call(pg_solver *s)
 {
-    PGI_WRONG_IF(!s, "solver is NULL; create one with pg_create");
+    PGI_WRONG_IF(!s, "solver is NULL; create one with pg_create or pg_dense_create");
     PGI_UNSUPPORTED_IF(s->in_monitor,
                        "the handle is in use by the solve whose monitor makes this call; return from it first");
     s->failed = PG_OK;
@@ -26658,10 +26691,10 @@ static pg_status pgi_begin_call(pg_solver *s)
 
 static pg_status pgi_check_up_to_date(pg_solver *s)
 {
-    static const char *const what[2][2] = {{"the mask is", "pg_set_mask"}, {"coefficients are", "pg_set_coefficients"}};
+    static const char *const what[2] = {"the mask is", "coefficients are"};
     for (int q = 0; q < 2; q++)
-        PGI_WRONG_IF(s->outdated[q][0], "%s outdated: %s was refused because %s; give a good one", what[q][0],
-                     what[q][1], s->outdated[q]);
+        PGI_WRONG_IF(s->outdated[q][0], "%s outdated: pg_set_cells was refused because %s; give a good one", what[q],
+                     s->outdated[q]);
     return PG_OK;
 }
 
@@ -26836,6 +26869,7 @@ static pg_status pgi_get_report(pg_solver *s, pg_report *report)
     pgi_read_state(s, s->reported);
     if (s->failed) return s->failed;
     pgi_fill_report(s, &s->host, report);
+    if (s->dense && !s->host.measured) report->floor = NAN;
     return PG_OK;
 }
 
@@ -27178,7 +27212,7 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     pgi_check_media check = pgi_media_of(s);
     pg_desc work;
     pgi_turn(arrays, &work);
-    check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
+    check.mask = mask, check.stride[0] = work.cells.stride_mask[0], check.stride[1] = work.cells.stride_mask[1];
     for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
     check.bad = bad, check.fluid = bad + 1;
     check.n[2] = s->outer.part.own[1] - s->outer.part.own[0];
@@ -27190,22 +27224,12 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     return pgi_judge_media(s, check, bad[0], s->desc.lo);
 }
 
-static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask)
-{
-    PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
-    PGI_UNSUPPORTED_IF(!s->desc.mask, "the handle was created without a mask; create one with desc.mask");
-    PGI_WRONG_IF(!mask, "mask is NULL; pass a byte a cell");
-    PGI_TRY(pgi_check_kind(&s->desc, "mask", mask));
-    return pgi_check_host_media(s, mask, &s->desc);
-}
-
 // After a refusal nothing is solved with the mask or the coefficients of before, of which the caller thinks otherwise.
-static pg_status pgi_mark_outdated(pg_solver *s, int coefficients, pg_status status)
+static pg_status pgi_mark_outdated(pg_solver *s, int mask, int coefficients, pg_status status)
 {
-    char *const why = s->outdated[coefficients];
-    const int has = coefficients ? s->masked : s->desc.mask != NULL;
-    why[0] = 0;
-    if (has && status != PG_OK) snprintf(why, sizeof s->outdated[0], "%s", pgi_thread_error);
+    const int given[2] = {mask && s->desc.cells.mask, coefficients && s->masked};
+    for (int q = 0; q < 2; q++)
+        if (given[q]) snprintf(s->outdated[q], sizeof s->outdated[q], "%s", status == PG_OK ? "" : pgi_thread_error);
     return status;
 }
 
@@ -27223,76 +27247,101 @@ static void pgi_renew_media(pg_solver *s)
 #endif
 }
 
-static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
+// The descriptor with the mask and the arrays that are given; what is NULL stays as it is.
+static pg_status pgi_take_given_cells(const pg_solver *s, const pg_cells *given, pg_desc *next)
 {
-    PGI_TRY(pgi_mark_outdated(s, 0, pgi_meet(s, PGI_SET_MASK, 0, NULL, pgi_check_mask(s, mask))));
-    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
-    s->desc.mask = s->work.mask = mask;
-    pgi_stage_media(s, mask, 0);
-    pgi_renew_media(s);
-    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
-}
-
-// next: the descriptor with the new arrays.
-static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_desc *next)
-{
-    PGI_TRY(pgi_check_is_masked(s, "pg_set_coefficients"));
-    for (int q = 0; q < 8 && given; q++) {
-        pg_desc from = *given;
+    pg_desc from = s->desc;
+    from.cells = *given;
+    PGI_UNSUPPORTED_IF(given->mask && !s->desc.cells.mask,
+                       "mask is given, but at pg_create it was NULL; create a new solver for that");
+    if (given->mask) {
+        next->cells.mask = given->mask;
+        memcpy(next->cells.stride_mask, given->stride_mask, sizeof given->stride_mask);
+        PGI_TRY(pgi_check_mask_strides(next));
+    }
+    for (int q = 0; q < 8; q++) {
         const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(next, q);
-        if (q < 6 && q % 3 >= s->desc.dim) continue;
+        if (!array || (q < 6 && q % 3 >= s->desc.dim)) continue;
         char name[16];
         pgi_media_name(q, q % 3, name);
-        PGI_UNSUPPORTED_IF(!array != !*own, "%s is %s, but at pg_create it was %s; create a new solver for that", name,
-                           array ? "given" : "NULL", array ? "NULL" : "given");
+        PGI_UNSUPPORTED_IF(!*own, "%s is given, but at pg_create it was NULL; create a new solver for that", name);
         *own = array;
     }
-    pg_desc arrays = *next;
-    arrays.mask = NULL;    // the caller's may be gone
-    PGI_TRY(pgi_check_media_arrays(&arrays));
-    return pgi_check_host_media(s, NULL, next);
+    return PG_OK;
 }
 
-static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
-{
-    pg_desc next = s->desc;
-    PGI_TRY(pgi_mark_outdated(
-        s, 1, pgi_meet(s, PGI_SET_COEFFICIENTS, 0, NULL, pgi_check_coefficients(s, given, &next))));
-    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
-    s->desc = next;
-    pgi_turn(&s->desc, &s->work);
-    pgi_stage_media(s, NULL, 1);
-    pgi_renew_media(s);
-    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
-}
+// Entries of a list that is given; -1 of one that stays as it is.
+static int pgi_given_entries(const void *list, int count) { return count == PG_NONE ? 0 : list || count ? count : -1; }
 
-static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+static pg_status pgi_check_given_lists(pg_solver *s, const pg_cell_value *const list[2], const int number[2],
+                                       const int given[2])
 {
-    PGI_TRY(pgi_check_is_masked(s, "pg_set_cell_values"));
     static const char *const name[2] = {"air_values", "solid_fluxes"};
-    const int most[2] = {s->desc.air_values, s->desc.solid_fluxes};
+    const int most[2] = {s->desc.cells.air_values, s->desc.cells.solid_fluxes};
     for (int q = 0; q < 2; q++) {
-        PGI_WRONG_IF(number[q] < 0 || number[q] > most[q], "%s is %d; it must be 0 to %d, as at pg_create", name[q],
-                     number[q], most[q]);
-        PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q]));
+        PGI_WRONG_IF(given[q] >= 0 && (number[q] < 0 || number[q] > most[q]),
+                     "%s is %d; it must be 1 to %d, as at pg_create, or PG_NONE for an empty list", name[q], given[q],
+                     most[q]);
+        if (given[q] >= 0) PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q]));
     }
+    if (given[0] < 0 && given[1] < 0) return PG_OK;
     return pgi_check_not_captured(s, "lists cannot be copied", "give them before");
 }
 
-static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+// What pg_set_cells is to do.
+struct pgi_new_cells {
+    int mask, coefficients, lists;
+    const pg_cell_value *list[2];    // both as they will be, and their numbers
+    int number[2];
+    pg_desc next;
+};
+
+static pg_status pgi_check_given_cells(pg_solver *s, const pg_cells *given, pgi_new_cells *c)
 {
-    const pg_status status = pgi_check_cell_values(s, list, number);
-    double lists = 0;
-    for (int q = 0; q < 2 && status == PG_OK; q++)
-        lists = 2 * lists + pgi_hash(list[q], (size_t)number[q] * sizeof *list[q]);
-    PGI_TRY(pgi_meet(s, PGI_SET_VALUES, lists, NULL, status));
-    PGI_TRY(pgi_store_values(s, list, number));
-    for (int q = 0; q < 2; q++) {
-        pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.solid_flux : s->desc.air_value);
-        if (number[q]) memmove(own, list[q], (size_t)number[q] * sizeof *own);
-        s->listed[q] = number[q];
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_cells"));
+    PGI_WRONG_IF(!given, "cells is NULL; pass the address of a pg_cells with what has changed");
+    c->mask = given->mask != NULL;
+    c->coefficients = given->beta_face[0] || given->beta_cell || given->openness[0] || given->alpha_cell;
+    const int entries[2] = {pgi_given_entries(given->air_value, given->air_values),
+                            pgi_given_entries(given->solid_flux, given->solid_fluxes)};
+    const pg_cells *const own = &s->desc.cells;
+    c->lists = entries[0] >= 0 || entries[1] >= 0;
+    c->list[0] = entries[0] < 0 ? own->air_value : given->air_value;
+    c->list[1] = entries[1] < 0 ? own->solid_flux : given->solid_flux;
+    for (int q = 0; q < 2; q++) c->number[q] = entries[q] < 0 ? s->listed[q] : entries[q];
+    PGI_TRY(pgi_take_given_cells(s, given, &c->next));
+    PGI_TRY(pgi_check_given_lists(s, c->list, c->number, entries));
+    if (!c->mask && !c->coefficients) return PG_OK;
+    pg_desc arrays = c->next;
+    if (!c->mask) arrays.cells.mask = NULL;    // the caller's may be gone
+    PGI_TRY(pgi_check_media_arrays(&arrays));
+    return pgi_check_host_media(s, given->mask, &c->next);
+}
+
+static pg_status pgi_set_cells_call(pg_solver *s, const pg_cells *given)
+{
+    pgi_new_cells c;
+    memset(&c, 0, sizeof c);
+    c.next = s->desc;
+    pg_status status = pgi_check_given_cells(s, given, &c);
+    double same = c.mask + 2 * c.coefficients;    // what is to be alike on all ranks
+    for (int q = 0; q < 2 && status == PG_OK && c.lists; q++)
+        same = 2 * same + pgi_hash(c.list[q], (size_t)c.number[q] * sizeof *c.list[q]);
+    status = pgi_meet(s, PGI_SET_CELLS, same, NULL, status);
+    PGI_TRY(pgi_mark_outdated(s, c.mask, c.coefficients, status));
+    if (c.lists) PGI_TRY(pgi_store_values(s, c.list, c.number));
+    for (int q = 0; q < 2 && c.lists; q++) {
+        pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.cells.solid_flux : s->desc.cells.air_value);
+        if (c.number[q]) memmove(own, c.list[q], (size_t)c.number[q] * sizeof *own);
+        s->listed[q] = c.number[q];
     }
-    return PG_OK;
+    if (!c.mask && !c.coefficients) return PG_OK;
+    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
+    s->desc = c.next;
+    pgi_turn(&s->desc, &s->work);
+    pgi_stage_media(s, given->mask, c.coefficients);
+    pgi_renew_media(s);
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
 static pg_status pgi_check_parts(pg_solver *s, const void *x, const int *labels, const int *count, const double *sums,
@@ -27363,259 +27412,12 @@ static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *co
 }
 
 #else
-static pg_status pgi_set_mask(pg_solver *s, const unsigned char *) { return pgi_check_is_masked(s, "pg_set_mask"); }
-static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *)
-{
-    return pgi_check_is_masked(s, "pg_set_coefficients");
-}
-static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const *, const int *)
-{
-    return pgi_check_is_masked(s, "pg_set_cell_values");
-}
+static pg_status pgi_set_cells_call(pg_solver *s, const pg_cells *) { return pgi_check_is_masked(s, "pg_set_cells"); }
 static pg_status pgi_get_parts(pg_solver *s, const void *, int *, int *, double *, double *)
 {
     return pgi_check_is_masked(s, "pg_get_parts");
 }
 #endif
-
-// -------------------------------------------------------------------------------------------------------------------
-// >>public  The functions of the header.
-// -------------------------------------------------------------------------------------------------------------------
-
-PG_API void pg_destroy(pg_solver *s)
-{
-    if (!s) return;
-    const pgi_current device(pgi_device_of(s));
-#if PGI_GPU
-    if (s->cuda) {
-        if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
-        for (int q = 0; q < 6; q++)
-            if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
-        for (int q = 0; q < 5; q++)
-            if (s->side[q]) cudaStreamDestroy(s->side[q]);
-    }
-#endif
-    pgi_forget_direct(s);
-    const int pending = s->comm && s->comm->pending;
-    pgi_comm_close(s->comm);    // other GPUs write to the workspace until then
-    const pg_allocator a = pgi_allocator_of(s);
-    if (!pending && s->workspace && s->owns_workspace)
-        a.free(a.user, s->workspace, s->bytes, pgi_workspace_kind(s), s->desc.stream);
-    free(s->bounds);
-    free(s->parts);
-    free(s->kept);
-    free(s);
-}
-
-PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
-{
-    PGI_TRY(pgi_check_result(solver, "solver", "pg_solver pointer"));
-    return pgi_create(desc, solver, NULL);
-}
-
-PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
-{
-    PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
-    return pgi_create(desc, NULL, bytes);
-}
-
-PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
-{
-    pgi_thread_error[0] = 0;
-    PGI_WRONG_IF(!lo || !hi, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
-    PGI_TRY(pgi_check_desc(desc));
-    pg_desc d = *desc;
-    int rank, ranks;
-    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks));
-    PGI_TRY(pgi_check_size(&d));
-    PGI_TRY(pgi_check_part(&d, rank, ranks));
-    memcpy(lo, d.lo, sizeof d.lo);
-    memcpy(hi, d.hi, sizeof d.hi);
-    return PG_OK;
-}
-
-PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
-{
-    pgi_thread_error[0] = 0;
-    PGI_WRONG_IF(!s || !desc, "%s is NULL", s ? "desc" : "solver");
-    *desc = s->desc;
-    if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
-    if (desc->nu_post == 0) desc->nu_post = PG_NONE;
-    for (const pgi_option &o : pgi_options)
-        if (pgi_is_given(desc, o) && !pgi_has_use(desc, o)) pgi_drop_option(desc, o);
-    if (s->owns_workspace) desc->workspace = NULL;
-    desc->air_values = s->listed[0], desc->solid_fluxes = s->listed[1];
-    if (s->accelerated)    // what became PG_CG and its options, once more
-        desc->flags = (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
-    if (s->masked) {
-        const int robust = s->obstacles.kind_of_levels();
-        desc->robust = robust ? robust : PG_NONE;
-    }
-    return PG_OK;
-}
-
-PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report)
-{
-    pg_solver *s = NULL;
-    pg_report unused;
-    pg_status status = pg_create(desc, &s);
-    if (status != PG_OK) return status;
-    status = pg_solve(s, u, f, NULL);
-    if (status == PG_OK) status = pg_get_report(s, report ? report : &unused);
-    pg_destroy(s);
-    return status;
-}
-
-// Every call on a handle: check it, make its device current, do the work, restore. The handle keeps what was wrong.
-template <class Work> static pg_status pgi_on(pg_solver *s, Work work)
-{
-    pg_status status = pgi_begin_call(s);
-    if (status == PG_OK) {
-        const pgi_current device(pgi_device_of(s));
-        status = work();
-    }
-    if (s) snprintf(s->error, sizeof s->error, "%s", status == PG_OK ? "" : pgi_thread_error);
-    return status;
-}
-#define PGI_CALL(work) return pgi_on(s, [&] { return work; })
-
-PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *stop)
-{
-    PGI_CALL(pgi_solve(s, u, f, stop));
-}
-PG_API pg_status pg_get_report(pg_solver *s, pg_report *report) { PGI_CALL(pgi_get_report(s, report)); }
-PG_API pg_status pg_set_faces(pg_solver *s, const pg_face face[6]) { PGI_CALL(pgi_set_faces(s, face)); }
-PG_API pg_status pg_set_mask(pg_solver *s, const unsigned char *mask) { PGI_CALL(pgi_set_mask(s, mask)); }
-PG_API pg_status pg_set_coefficients(pg_solver *s, const pg_desc *desc) { PGI_CALL(pgi_set_coefficients(s, desc)); }
-PG_API pg_status pg_set_cell_values(pg_solver *s, const pg_cell_value *air_value, int air_values,
-                                    const pg_cell_value *solid_flux, int solid_fluxes)
-{
-    const pg_cell_value *const list[2] = {air_value, solid_flux};
-    const int number[2] = {air_values, solid_fluxes};
-    PGI_CALL(pgi_set_cell_values(s, list, number));
-}
-PG_API pg_status pg_get_parts(pg_solver *s, const void *x, int *labels, int *count, double *sums, double *volumes)
-{
-    PGI_CALL(pgi_get_parts(s, x, labels, count, sums, volumes));
-}
-PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps)
-{
-    PGI_CALL(pgi_smooth_call(s, u, f, sweeps));
-}
-PG_API pg_status pg_cycle(pg_solver *s, void *u, const void *f, int cycles)
-{
-    PGI_CALL(pgi_cycle_call(s, u, f, cycles));
-}
-PG_API pg_status pg_apply(pg_solver *s, const void *u, void *v) { PGI_CALL(pgi_apply_call(s, u, v)); }
-PG_API pg_status pg_gradient(pg_solver *s, const void *u, int axis, void *out, pg_where where)
-{
-    PGI_CALL(pgi_gradient_call(s, u, axis, out, pgi_number(where)));
-}
-PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r)
-{
-    PGI_CALL(pgi_residual_call(s, u, f, r));
-}
-
-PG_API pg_status pg_set_alpha(pg_solver *s, double alpha) { PGI_CALL(pgi_set_alpha(s, alpha)); }
-PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream) { PGI_CALL((s->desc.stream = stream, PG_OK)); }
-
-PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
-{
-    PGI_CALL(pgi_reduce_call(s, x, NULL, PGI_SELF, pgi_number(kind), result));
-}
-
-PG_API pg_status pg_sum(pg_solver *s, const void *x, double *result)
-{
-    PGI_CALL(pgi_reduce_call(s, x, NULL, PGI_ONE, PG_NORM_L2, result));
-}
-
-PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *result)
-{
-    PGI_CALL(pgi_reduce_call(s, x, y, PGI_OTHER, PG_NORM_L2, result));
-}
-
-PG_API const char *pg_last_error(const pg_solver *s) { return s ? s->error : pgi_thread_error; }
-
-PG_API const char *pg_status_string(pg_status status)
-{
-#define PGI_TEXT(name, text) text,
-    static const char *const texts[] = {PG_STATUS_LIST(PGI_TEXT)};
-    const int number = pgi_number(status);
-    return number >= 0 && number < PG_STATUS_COUNT ? texts[number] : "unknown status";
-}
-
-PG_API const char *pg_outcome_string(pg_outcome outcome)
-{
-    static const char *const texts[] = {PG_OUTCOME_LIST(PGI_TEXT)};
-    const int number = pgi_number(outcome);
-    return number >= 0 && number < PG_OUTCOME_COUNT ? texts[number] : "unknown outcome";
-#undef PGI_TEXT
-}
-
-// The fields of the header's structs, in their order: what pg_abi tells.
-// clang-format off
-#define PGI_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
-#define PGI_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
-#define PGI_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
-#define PGI_RANK_MESSAGE(X, S) X(S, peer) X(S, send) X(S, receive) X(S, send_bytes) X(S, receive_bytes)
-#define PGI_TRANSPORT(X, S)                                                                                            \
-    X(S, struct_size) X(S, rank) X(S, ranks) X(S, user) X(S, gather) X(S, exchange) X(S, abort)
-#define PGI_COMM(X, S) X(S, kind) X(S, handle)
-#define PGI_DESC(X, S)                                                                                                 \
-    X(S, struct_size) X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face)   \
-    X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness)                 \
-    X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)  \
-    X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post)          \
-    X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream) X(S, workspace)         \
-    X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) X(S, hi) X(S, time_limit)
-#define PGI_DENSE_DESC(X, S)                                                                                           \
-    X(S, struct_size) X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device)        \
-    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)
-#define PGI_REPORT(X, S)                                                                                               \
-    X(S, outcome) X(S, iterations) X(S, rhs_norm) X(S, first_residual) X(S, residual) X(S, floor) X(S, factor)         \
-    X(S, removed_mean) X(S, milliseconds) X(S, history_count) X(S, history) X(S, backend) X(S, problem) X(S, message)  \
-    X(S, method) X(S, accelerated) X(S, pockets) X(S, warning)
-#define PGI_STOP(X, S)                                                                                                 \
-    X(S, struct_size) X(S, rtol) X(S, atol) X(S, relative_to_first) X(S, min_iter) X(S, max_iter) X(S, check)          \
-    X(S, norm) X(S, guess) X(S, monitor) X(S, user)
-#define PGI_FIELD(S, F) {#S "." #F, offsetof(S, F), sizeof(((S *)NULL)->F)},
-#define PGI_STRUCT(S, FIELDS) {#S, 0, sizeof(S)}, FIELDS(PGI_FIELD, S)
-
-PG_API const pg_abi_entry *pg_abi(void)
-{
-    static const pg_abi_entry table[] = {
-        {"version", 0, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH},
-        PGI_STRUCT(pg_face, PGI_FACE) PGI_STRUCT(pg_cell_value, PGI_CELL_VALUE) PGI_STRUCT(pg_allocator, PGI_ALLOCATOR)
-        PGI_STRUCT(pg_rank_message, PGI_RANK_MESSAGE) PGI_STRUCT(pg_transport, PGI_TRANSPORT)
-        PGI_STRUCT(pg_comm, PGI_COMM) PGI_STRUCT(pg_desc, PGI_DESC) PGI_STRUCT(pg_dense_desc, PGI_DENSE_DESC)
-        PGI_STRUCT(pg_report, PGI_REPORT) PGI_STRUCT(pg_stop, PGI_STOP)
-        {NULL, 0, 0}};
-    return table;
-}
-// clang-format on
-
-PG_API const char *pg_version(void)
-{
-    static thread_local char text[256];
-    const size_t room = sizeof text;
-    snprintf(text, room, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
-#if PGI_GPU
-    pgi_add_text(text, room, ", CUDA %d.%d for", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    for (const int architecture : {__CUDA_ARCH_LIST__})
-        if (strlen(text) < 200) pgi_add_text(text, room, " sm_%d", architecture / 10);
-#else
-    pgi_add_text(text, room, ", no CUDA");
-#endif
-#ifdef _OPENMP
-    pgi_add_text(text, room, ", OpenMP");
-#else
-    pgi_add_text(text, room, ", serial");
-#endif
-    pgi_add_text(text, room, "%s%s%s%s%s%s", PGI_F32 ? "" : ", without f32", PGI_DIRECT ? "" : ", without PG_DIRECT",
-                 PGI_DENSE ? "" : ", without dense systems", PGI_WITH_CELLS ? "" : ", without masks",
-                 PGI_KRYLOV ? "" : ", without Krylov methods", PGI_RANKS ? "" : ", without ranks");
-    return text;
-}
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>dense  Dense systems: sweeps over the rows of a matrix. Loops, checks, verdicts and reports are those of pg_solve.
@@ -27640,7 +27442,7 @@ enum {
 struct pgi_dense_ops;
 
 // A pg_solver for what all solvers have, and the matrix. Handles are destroyed as the pg_solver that comes first.
-struct pg_dense {
+struct pgi_dense {
     pg_solver s;
     pg_dense_desc desc;    // every default resolved
     const pgi_dense_ops *ops;
@@ -27666,13 +27468,13 @@ enum pgi_dense_vector { PGI_DENSE_RHS, PGI_DENSE_ITERATE };
 
 // What can be done in one precision, on either back end.
 struct pgi_dense_ops {
-    void (*load)(pg_dense *);     // x = u, or 0
-    void (*store)(pg_dense *);    // u = x
+    void (*load)(pgi_dense *);     // x = u, or 0
+    void (*store)(pgi_dense *);    // u = x
     // state.sums of f, or state.magnitude of D x where state.seek asks for it
-    void (*measure)(pg_dense *, int vector, int again);
+    void (*measure)(pgi_dense *, int vector, int again);
     // turn: of PGI_DENSE_POWER, which x is the first one
-    void (*rows)(pg_dense *, int pass, int again, int turn, double factor);
-    void (*gauss_seidel)(pg_dense *);
+    void (*rows)(pgi_dense *, int pass, int again, int turn, double factor);
+    void (*gauss_seidel)(pgi_dense *);
 };
 
 // The matrix as functions of a precision see it.
@@ -27683,7 +27485,7 @@ template <class T> struct pgi_matrix {
     int aligned;    // rows begin on 16 bytes, as x does
 };
 
-template <class T> static pgi_matrix<T> pgi_matrix_of(const pg_dense *d)
+template <class T> static pgi_matrix<T> pgi_matrix_of(const pgi_dense *d)
 {
     const T *const a = (const T *)d->a;
     const int aligned = (uintptr_t)a % 16 == 0 && d->lda * (int64_t)sizeof(T) % 16 == 0;
@@ -27708,7 +27510,7 @@ template <class T> PGI_WIDE static T pgi_cpu_product(const T *a, const T *x, int
     return sum;
 }
 
-template <class T> static T *pgi_cpu_dense_iterate(const pg_dense *d)
+template <class T> static T *pgi_cpu_dense_iterate(const pgi_dense *d)
 {
     return (T *)d->x[pgi_dense_turn(d->s.state, d->desc.flags & PG_JACOBI ? 1 : 0)];
 }
@@ -27722,7 +27524,7 @@ template <class T> static void pgi_cpu_dense_sums(const T *v, const T *over, int
     }
 }
 
-template <class T> static void pgi_cpu_dense_measure(pg_dense *d, int vector, int again)
+template <class T> static void pgi_cpu_dense_measure(pgi_dense *d, int vector, int again)
 {
     pgi_state *st = d->s.state;
     const double factor = again ? pgi_rescale(st) : 1;
@@ -27736,7 +27538,7 @@ template <class T> static void pgi_cpu_dense_measure(pg_dense *d, int vector, in
     pgi_cpu_dense_sums((const T *)st->f.own, (const T *)NULL, d->desc.n, st->unit_of_sums, st->sums);
 }
 
-template <class T> static void pgi_cpu_dense_rows(pg_dense *d, int pass, int again, int turn, double scale)
+template <class T> static void pgi_cpu_dense_rows(pgi_dense *d, int pass, int again, int turn, double scale)
 {
     const pgi_matrix<T> m = pgi_matrix_of<T>(d);
     pgi_state *st = d->s.state;
@@ -27763,7 +27565,7 @@ template <class T> static PGI_HD inline T pgi_dense_solved(T x, T rest, T invers
     return ((T)1 - omega) * x + omega * inverse * rest;
 }
 
-template <class T> static void pgi_cpu_gauss_seidel(pg_dense *d)
+template <class T> static void pgi_cpu_gauss_seidel(pgi_dense *d)
 {
     const pgi_matrix<T> m = pgi_matrix_of<T>(d);
     T *x = (T *)d->x[0], *rest = (T *)d->sum;
@@ -28321,7 +28123,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_DENSE_THREADS, 1
     if (threadIdx.x == 0) *turns.ticket = *turns.solved = 0;
 }
 
-template <class T> static void pgi_cuda_dense_copy(pg_dense *d, int store)
+template <class T> static void pgi_cuda_dense_copy(pgi_dense *d, int store)
 {
     pg_solver *s = &d->s;
     PGI_LAUNCH_EARLY(s, (d->desc.n + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), 0, pgi_dense_copy_kernel<T>, s->state,
@@ -28329,7 +28131,7 @@ template <class T> static void pgi_cuda_dense_copy(pg_dense *d, int store)
                      s->guess_zero);
 }
 
-template <class T> static void pgi_cuda_dense_measure(pg_dense *d, int vector, int again)
+template <class T> static void pgi_cuda_dense_measure(pgi_dense *d, int vector, int again)
 {
     pg_solver *s = &d->s;
     const pgi_dense_job<T> job = {(T *)d->x[0], (T *)d->x[1], 0, d->parts, again, 0, d->partials, s->state};
@@ -28338,7 +28140,7 @@ template <class T> static void pgi_cuda_dense_measure(pg_dense *d, int vector, i
                      pgi_dense_measure_kernel<T>, pgi_matrix_of<T>(d), job, vector, d->desc.flags & PG_JACOBI ? 1 : 0);
 }
 
-template <class T> static void pgi_cuda_dense_rows(pg_dense *d, int pass, int again, int turn, double factor)
+template <class T> static void pgi_cuda_dense_rows(pgi_dense *d, int pass, int again, int turn, double factor)
 {
     pg_solver *s = &d->s;
     const pgi_dense_job<T> job = {(T *)d->x[turn], (T *)d->x[1 - turn], pass,    d->parts, again,
@@ -28347,7 +28149,7 @@ template <class T> static void pgi_cuda_dense_rows(pg_dense *d, int pass, int ag
                      pgi_matrix_of<T>(d), job);
 }
 
-template <class T> static void pgi_cuda_gauss_seidel(pg_dense *d)
+template <class T> static void pgi_cuda_gauss_seidel(pgi_dense *d)
 {
     pg_solver *s = &d->s;
     unsigned *const t = d->turns;
@@ -28362,7 +28164,7 @@ template <class T> static void pgi_cuda_gauss_seidel(pg_dense *d)
 }
 #endif
 
-template <class T> static void pgi_dense_load(pg_dense *d)
+template <class T> static void pgi_dense_load(pgi_dense *d)
 {
 #if PGI_GPU
     if (d->s.cuda) return pgi_cuda_dense_copy<T>(d, 0);
@@ -28370,7 +28172,7 @@ template <class T> static void pgi_dense_load(pg_dense *d)
     const T *u = (const T *)d->s.state->u.own;
     for (int i = 0; i < d->desc.n; i++) ((T *)d->x[0])[i] = d->s.guess_zero ? (T)0 : u[i];
 }
-template <class T> static void pgi_dense_store(pg_dense *d)
+template <class T> static void pgi_dense_store(pgi_dense *d)
 {
 #if PGI_GPU
     if (d->s.cuda) return pgi_cuda_dense_copy<T>(d, 1);
@@ -28392,13 +28194,13 @@ static const pgi_dense_ops *pgi_dense_ops_of(int cuda, int single)
     return &cpu[single];
 }
 
-// ---- the program of a solve; bodies of loops are given the pg_solver, which is the pg_dense ----
+// ---- the program of a solve; bodies of loops are given the pg_solver, which is the pgi_dense ----
 
-static pg_dense *pgi_dense_of(pg_solver *s) { return (pg_dense *)s; }
+static pgi_dense *pgi_dense_of(pg_solver *s) { return (pgi_dense *)s; }
 
 static void pgi_dense_step_jacobi(pg_solver *s)
 {
-    pg_dense *d = pgi_dense_of(s);
+    pgi_dense *d = pgi_dense_of(s);
     d->ops->rows(d, PGI_DENSE_JACOBI, 0, 0, 0);
     if (s->with_floor) d->ops->measure(d, PGI_DENSE_ITERATE, 0);
     s->ops->control(s, PGI_SWEPT, s->checked);
@@ -28406,14 +28208,14 @@ static void pgi_dense_step_jacobi(pg_solver *s)
 
 static void pgi_dense_step_sweep(pg_solver *s)
 {
-    pg_dense *d = pgi_dense_of(s);
+    pgi_dense *d = pgi_dense_of(s);
     d->ops->gauss_seidel(d);
     s->ops->control(s, PGI_COUNT, 1);
 }
 
 static void pgi_dense_step_sweeps(pg_solver *s)
 {
-    pg_dense *d = pgi_dense_of(s);
+    pgi_dense *d = pgi_dense_of(s);
     s->ops->loop(s, PGI_INNER, 1, pgi_dense_step_sweep);
     if (!s->checked) return;
     d->ops->rows(d, PGI_DENSE_RESIDUAL, 0, 0, 0);
@@ -28426,7 +28228,7 @@ static void pgi_dense_step_store(pg_solver *s) { pgi_dense_of(s)->ops->store(pgi
 // The iterate lies in the workspace: u is written once, at the end. Jacobi's first sweep measures the first residual.
 static void pgi_dense_program(pg_solver *s)
 {
-    pg_dense *d = pgi_dense_of(s);
+    pgi_dense *d = pgi_dense_of(s);
     const int jacobi = d->desc.flags & PG_JACOBI ? 1 : 0;
     s->ops->control(s, PGI_BEGIN, 0);
     d->ops->load(d);
@@ -28480,7 +28282,7 @@ static pg_status pgi_dense_check_matrix(pg_dense_desc *d)
 }
 
 // Lays out the workspace: counters, which begin as zeros, then state, sums and vectors. Returns the counters' bytes.
-static size_t pgi_dense_layout(pg_dense *d, pgi_arena *arena)
+static size_t pgi_dense_layout(pgi_dense *d, pgi_arena *arena)
 {
     pg_solver *s = &d->s;
     const size_t element = pgi_element(d->desc.flags), n = (size_t)d->desc.n, vector = n * element;
@@ -28504,7 +28306,7 @@ static size_t pgi_dense_layout(pg_dense *d, pgi_arena *arena)
 }
 
 // The descriptor as the machinery of pg_solver reads it.
-static void pgi_dense_describe(pg_dense *d)
+static void pgi_dense_describe(pgi_dense *d)
 {
     pg_desc *p = &d->s.desc;
     const pg_dense_desc *from = &d->desc;
@@ -28526,7 +28328,7 @@ static void pgi_dense_describe(pg_dense *d)
 }
 
 // Everything that needs no workspace.
-static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d)
+static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pgi_dense *d)
 {
     pg_solver *s = &d->s;
     PGI_WRONG_IF(!desc, "desc is NULL; pass the address of a pg_dense_desc");
@@ -28566,14 +28368,14 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d)
 // ---- reading the matrix ----
 
 // Copies n rows, or elements that lie so far apart, to the device or from it, and waits.
-static void pgi_dense_copy(pg_dense *d, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width)
+static void pgi_dense_copy(pgi_dense *d, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width)
 {
     pgi_copy_rows(&d->s, to, (int64_t)to_pitch, from, (int64_t)from_pitch, width, d->desc.n);
     pgi_read_state(&d->s, d->s.state);
 }
 
 // The inverse diagonal. Refuses a row without one.
-template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal)
+template <class T> static pg_status pgi_dense_invert(pgi_dense *d, T *diagonal)
 {
     pg_solver *s = &d->s;
     const int n = d->desc.n;
@@ -28598,7 +28400,7 @@ template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal)
 
 // The spectral radius of Jacobi's iteration: what the last power steps multiply a random vector with, on average.
 // Eigenvalues come in pairs of both signs in many problems, and single steps would swing.
-template <class T> static double pgi_dense_radius(pg_dense *d, T *start)
+template <class T> static double pgi_dense_radius(pgi_dense *d, T *start)
 {
     const int n = d->desc.n;
     double growth = 1;
@@ -28620,7 +28422,7 @@ template <class T> static double pgi_dense_radius(pg_dense *d, T *start)
     return pow(growth, 1.0 / PGI_DENSE_MEASURED);
 }
 
-static void pgi_dense_choose(pg_dense *d, double radius)
+static void pgi_dense_choose(pgi_dense *d, double radius)
 {
     pg_solver *s = &d->s;
     const int young = radius < 1;
@@ -28632,7 +28434,7 @@ static void pgi_dense_choose(pg_dense *d, double radius)
              s->desc.omega, (int)PGI_DENSE_STEPS, radius);
 }
 
-template <class T> static pg_status pgi_dense_read_as(pg_dense *d)
+template <class T> static pg_status pgi_dense_read_as(pgi_dense *d)
 {
     pg_solver *s = &d->s;
     const size_t row = (size_t)d->desc.n * sizeof(T);
@@ -28646,9 +28448,9 @@ template <class T> static pg_status pgi_dense_read_as(pg_dense *d)
     return status == PG_OK ? s->failed : status;
 }
 
-static pg_status pgi_dense_read(pg_dense *d)
+static pg_status pgi_dense_read(pg_solver *s)
 {
-    pg_solver *s = &d->s;
+    pgi_dense *const d = pgi_dense_of(s);
     PGI_TRY(pgi_check_not_captured(s, "the matrix cannot be read", "do it before"));
     pgi_take_stream(s);
     d->readable = 0;
@@ -28659,7 +28461,7 @@ static pg_status pgi_dense_read(pg_dense *d)
     return status;
 }
 
-static pg_status pgi_dense_build(pg_dense *d)
+static pg_status pgi_dense_build(pgi_dense *d)
 {
     pg_solver *s = &d->s;
 #if PGI_GPU
@@ -28675,14 +28477,14 @@ static pg_status pgi_dense_build(pg_dense *d)
 #endif
     PGI_TRY(s->failed);
     d->desc.workspace_bytes = s->desc.workspace_bytes = s->bytes;
-    return pgi_dense_read(d);
+    return pgi_dense_read(s);
 }
 
 // ---- calls ----
 
-static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *caller)
+static pg_status pgi_dense_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
-    pg_solver *s = &d->s;
+    pgi_dense *const d = pgi_dense_of(s);
     pg_stop stop;
     PGI_UNSUPPORTED_IF(!d->readable, "the matrix was refused by the last pg_dense_update; mend it and call that again");
     PGI_TRY(pgi_check_stop(s, caller, &stop));
@@ -28706,47 +28508,87 @@ static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_s
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
-static pg_status pgi_dense_get_report(pg_dense *d, pg_report *report)
+static pg_status pgi_dense_create(const pg_dense_desc *desc, pg_solver **solver, size_t *bytes)
 {
-    PGI_TRY(pgi_get_report(&d->s, report));
-    if (!d->s.host.measured) report->floor = NAN;
-    return PG_OK;
+    return pgi_create_as<pgi_dense>(
+        solver, bytes, [&](pgi_dense *d) { return pgi_dense_prepare(desc, d); }, pgi_dense_build);
 }
-
-static pg_status pgi_dense_create(const pg_dense_desc *desc, pg_dense **solver, size_t *bytes)
-{
-    return pgi_create_as(
-        solver, bytes, [&](pg_dense *d) { return pgi_dense_prepare(desc, d); }, pgi_dense_build);
-}
-
-#define PGI_DENSE_CALL(work)                                                                                           \
-    PGI_WRONG_IF(!d, "solver is NULL; create one with pg_dense_create");                                               \
-    return pgi_on(&d->s, [&] { return work; })
 
 #else
 
-struct pg_dense {
+struct pgi_dense {
     pg_solver s;
     pg_dense_desc desc;
 };
-static pg_status pgi_no_dense()
+static pg_status pgi_dense_create(const pg_dense_desc *, pg_solver **, size_t *)
 {
     return pgi_unsupported(
         "poisson_gpu.cu was compiled with PG_NO_DENSE, which leaves out dense systems; compile it without");
 }
-static pg_status pgi_dense_create(const pg_dense_desc *, pg_dense **, size_t *) { return pgi_no_dense(); }
-#define PGI_DENSE_CALL(work) return pgi_no_dense()
+static pg_status pgi_dense_solve(pg_solver *, void *, const void *, const pg_stop *) { return PG_OK; }
+static pg_status pgi_dense_read(pg_solver *) { return PG_OK; }
 
 #endif
 
-PG_API void pg_dense_destroy(pg_dense *d)
+// -------------------------------------------------------------------------------------------------------------------
+// >>public  The functions of the header.
+// -------------------------------------------------------------------------------------------------------------------
+
+PG_API void pg_destroy(pg_solver *s)
 {
-    if (d) pg_destroy(&d->s);
+    if (!s) return;
+    const pgi_current device(pgi_device_of(s));
+#if PGI_GPU
+    if (s->cuda) {
+        if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
+        for (int q = 0; q < 6; q++)
+            if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
+        for (int q = 0; q < 5; q++)
+            if (s->side[q]) cudaStreamDestroy(s->side[q]);
+    }
+#endif
+    pgi_forget_direct(s);
+    const int pending = s->comm && s->comm->pending;
+    pgi_comm_close(s->comm);    // other GPUs write to the workspace until then
+    const pg_allocator a = pgi_allocator_of(s);
+    if (!pending && s->workspace && s->owns_workspace)
+        a.free(a.user, s->workspace, s->bytes, pgi_workspace_kind(s), s->desc.stream);
+    free(s->bounds);
+    free(s->parts);
+    free(s->kept);
+    free(s);
 }
 
-PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver)
+PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
 {
-    PGI_TRY(pgi_check_result(solver, "solver", "pg_dense pointer"));
+    PGI_TRY(pgi_check_result(solver, "solver", "pg_solver pointer"));
+    return pgi_create(desc, solver, NULL);
+}
+
+PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
+{
+    PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
+    return pgi_create(desc, NULL, bytes);
+}
+
+PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
+{
+    pgi_thread_error[0] = 0;
+    PGI_WRONG_IF(!lo || !hi, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
+    PGI_TRY(pgi_check_desc(desc));
+    pg_desc d = *desc;
+    int rank, ranks;
+    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks));
+    PGI_TRY(pgi_check_size(&d));
+    PGI_TRY(pgi_check_part(&d, rank, ranks));
+    memcpy(lo, d.lo, sizeof d.lo);
+    memcpy(hi, d.hi, sizeof d.hi);
+    return PG_OK;
+}
+
+PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_solver **solver)
+{
+    PGI_TRY(pgi_check_result(solver, "solver", "pg_solver pointer"));
     return pgi_dense_create(desc, solver, NULL);
 }
 
@@ -28756,27 +28598,226 @@ PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *byt
     return pgi_dense_create(desc, NULL, bytes);
 }
 
-PG_API pg_status pg_dense_query_desc(const pg_dense *d, pg_dense_desc *desc)
+// Handles of pg_create and of pg_dense_create are of one type: which kind this one is. call: what needs the other kind
+static pg_status pgi_check_made_by(const pg_solver *s, int dense, const char *call)
 {
-    pgi_thread_error[0] = 0;
-    PGI_WRONG_IF(!d || !desc, "%s is NULL", d ? "desc" : "solver");
-    *desc = d->desc;
+    PGI_UNSUPPORTED_IF(s->dense != dense, "%s needs a solver of %s, but this one was made by %s", call,
+                       dense ? "pg_dense_create" : "pg_create", dense ? "pg_create" : "pg_dense_create");
     return PG_OK;
 }
 
-PG_API pg_status pg_dense_update(pg_dense *d) { PGI_DENSE_CALL(pgi_dense_read(d)); }
-PG_API pg_status pg_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *stop)
+PG_API pg_status pg_dense_query_desc(const pg_solver *s, pg_dense_desc *desc)
 {
-    PGI_DENSE_CALL(pgi_dense_solve(d, u, f, stop));
-}
-PG_API pg_status pg_dense_get_report(pg_dense *d, pg_report *report)
-{
-    PGI_DENSE_CALL(pgi_dense_get_report(d, report));
-}
-
-PG_API pg_status pg_dense_set_stream(pg_dense *d, pg_stream stream)
-{
-    PGI_DENSE_CALL((d->s.desc.stream = d->desc.stream = stream, PG_OK));
+    pgi_thread_error[0] = 0;
+    PGI_WRONG_IF(!s || !desc, "%s is NULL", s ? "desc" : "solver");
+    PGI_TRY(pgi_check_made_by(s, 1, "pg_dense_query_desc"));
+    *desc = ((const pgi_dense *)s)->desc;
+    return PG_OK;
 }
 
-PG_API const char *pg_dense_last_error(const pg_dense *d) { return pg_last_error(d ? &d->s : NULL); }
+PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
+{
+    pgi_thread_error[0] = 0;
+    PGI_WRONG_IF(!s || !desc, "%s is NULL", s ? "desc" : "solver");
+    PGI_TRY(pgi_check_made_by(s, 0, "pg_query_desc"));
+    *desc = s->desc;
+    if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
+    if (desc->nu_post == 0) desc->nu_post = PG_NONE;
+    for (const pgi_option &o : pgi_options)
+        if (pgi_is_given(desc, o) && !pgi_has_use(desc, o)) pgi_drop_option(desc, o);
+    if (s->owns_workspace) desc->workspace = NULL;
+    desc->cells.air_values = s->listed[0], desc->cells.solid_fluxes = s->listed[1];
+    if (s->accelerated)    // what became PG_CG and its options, once more
+        desc->flags = (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
+    desc->smoother = (pg_smoother)(desc->flags & pgi_smoothers);
+    desc->precond = (pg_precond)(desc->flags & pgi_preconditioners);
+    desc->flags &= ~(pgi_smoothers | pgi_preconditioners);
+    if (s->masked) {
+        const int robust = s->obstacles.kind_of_levels();
+        desc->robust = robust ? (pg_robust)robust : PG_ROBUST_OFF;
+    }
+    return PG_OK;
+}
+
+PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report)
+{
+    pg_solver *s = NULL;
+    pg_report unused;
+    pg_status status = pg_create(desc, &s);
+    if (status != PG_OK) return status;
+    status = pg_solve(s, u, f, NULL);
+    if (status == PG_OK) status = pg_get_report(s, report ? report : &unused);
+    pg_destroy(s);
+    return status;
+}
+
+// Every call on a handle: check it, make its device current, do the work, restore. The handle keeps what was wrong.
+template <class Work> static pg_status pgi_on(pg_solver *s, Work work)
+{
+    pg_status status = pgi_begin_call(s);
+    if (status == PG_OK) {
+        const pgi_current device(pgi_device_of(s));
+        status = work();
+    }
+    if (s) snprintf(s->error, sizeof s->error, "%s", status == PG_OK ? "" : pgi_thread_error);
+    return status;
+}
+#define PGI_CALL(work) return pgi_on(s, [&] { return work; })
+// The same for one kind of handles.
+#define PGI_CALL_OF(dense, name, work)                                                                                 \
+    PGI_CALL([&] {                                                                                                     \
+        const pg_status status = pgi_check_made_by(s, dense, name);                                                    \
+        return status == PG_OK ? work : status;                                                                        \
+    }())
+
+PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *stop)
+{
+    PGI_CALL(s->dense ? pgi_dense_solve(s, u, f, stop) : pgi_solve(s, u, f, stop));
+}
+PG_API pg_status pg_get_report(pg_solver *s, pg_report *report) { PGI_CALL(pgi_get_report(s, report)); }
+PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream) { PGI_CALL((s->desc.stream = stream, PG_OK)); }
+PG_API pg_status pg_dense_update(pg_solver *s) { PGI_CALL_OF(1, "pg_dense_update", pgi_dense_read(s)); }
+
+PG_API pg_status pg_set_faces(pg_solver *s, const pg_face face[6])
+{
+    PGI_CALL_OF(0, "pg_set_faces", pgi_set_faces(s, face));
+}
+PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
+{
+    PGI_CALL_OF(0, "pg_set_alpha", pgi_set_alpha(s, alpha));
+}
+PG_API pg_status pg_set_cells(pg_solver *s, const pg_cells *cells)
+{
+    PGI_CALL_OF(0, "pg_set_cells", pgi_set_cells_call(s, cells));
+}
+PG_API pg_status pg_get_parts(pg_solver *s, const void *x, int *labels, int *count, double *sums, double *volumes)
+{
+    PGI_CALL_OF(0, "pg_get_parts", pgi_get_parts(s, x, labels, count, sums, volumes));
+}
+PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps)
+{
+    PGI_CALL_OF(0, "pg_smooth", pgi_smooth_call(s, u, f, sweeps));
+}
+PG_API pg_status pg_cycle(pg_solver *s, void *u, const void *f, int cycles)
+{
+    PGI_CALL_OF(0, "pg_cycle", pgi_cycle_call(s, u, f, cycles));
+}
+PG_API pg_status pg_apply(pg_solver *s, const void *u, void *v) { PGI_CALL_OF(0, "pg_apply", pgi_apply_call(s, u, v)); }
+PG_API pg_status pg_gradient(pg_solver *s, const void *u, int axis, void *out, pg_where where)
+{
+    PGI_CALL_OF(0, "pg_gradient", pgi_gradient_call(s, u, axis, out, pgi_number(where)));
+}
+PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r)
+{
+    PGI_CALL_OF(0, "pg_residual", pgi_residual_call(s, u, f, r));
+}
+
+PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
+{
+    PGI_CALL_OF(0, "pg_norm", pgi_reduce_call(s, x, NULL, PGI_SELF, pgi_number(kind), result));
+}
+
+PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *result)
+{
+    PGI_CALL_OF(0, "pg_dot", pgi_reduce_call(s, x, y, y ? PGI_OTHER : PGI_ONE, PG_NORM_L2, result));
+}
+
+PG_API int pg_progress(void *file, const pg_report *r)
+{
+    static const char bar[] = "################################";    // two for a decade
+    enum { WIDTH = sizeof bar - 1 };
+    FILE *const to = file ? (FILE *)file : stderr;
+    const double whole = r->rhs_norm > 0 ? r->rhs_norm : r->first_residual, part = r->residual / whole;
+    const double length = part > 0 ? -2 * log10(part) : part == 0 ? WIDTH : 0;
+    fprintf(to, "\r%7d [%-*.*s] residual %.1e of the %s%s", r->iterations, (int)WIDTH,
+            length < 0 ? 0 : length > WIDTH ? (int)WIDTH : (int)length, bar, part,
+            r->rhs_norm > 0 ? "right-hand side" : "first one", r->outcome == PG_RUNNING ? "" : "\n");
+    fflush(to);
+    return 0;
+}
+
+PG_API const char *pg_last_error(const pg_solver *s) { return s ? s->error : pgi_thread_error; }
+
+PG_API const char *pg_status_string(pg_status status)
+{
+#define PGI_TEXT(name, text) text,
+    static const char *const texts[] = {PG_STATUS_LIST(PGI_TEXT)};
+    const int number = pgi_number(status);
+    return number >= 0 && number < PG_STATUS_COUNT ? texts[number] : "unknown status";
+}
+
+PG_API const char *pg_outcome_string(pg_outcome outcome)
+{
+    static const char *const texts[] = {PG_OUTCOME_LIST(PGI_TEXT)};
+    const int number = pgi_number(outcome);
+    return number >= 0 && number < PG_OUTCOME_COUNT ? texts[number] : "unknown outcome";
+#undef PGI_TEXT
+}
+
+// The fields of the header's structs, in their order: what pg_abi tells.
+// clang-format off
+#define PGI_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
+#define PGI_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
+#define PGI_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
+#define PGI_RANK_MESSAGE(X, S) X(S, peer) X(S, send) X(S, receive) X(S, send_bytes) X(S, receive_bytes)
+#define PGI_TRANSPORT(X, S)                                                                                            \
+    X(S, struct_size) X(S, rank) X(S, ranks) X(S, user) X(S, gather) X(S, exchange) X(S, abort)
+#define PGI_COMM(X, S) X(S, kind) X(S, handle)
+#define PGI_CELLS(X, S)                                                                                                \
+    X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value)       \
+    X(S, air_values) X(S, solid_flux) X(S, solid_fluxes)
+#define PGI_DESC(X, S)                                                                                                 \
+    X(S, struct_size) X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face)   \
+    X(S, alpha) X(S, beta) X(S, cells) X(S, robust) X(S, velocity)  \
+    X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, smoother) X(S, precond) X(S, omega) X(S, nu_pre) X(S, nu_post)          \
+    X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream) X(S, workspace)         \
+    X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, lo) X(S, hi) X(S, time_limit)
+#define PGI_DENSE_DESC(X, S)                                                                                           \
+    X(S, struct_size) X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device)        \
+    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)
+#define PGI_REPORT(X, S)                                                                                               \
+    X(S, outcome) X(S, iterations) X(S, rhs_norm) X(S, first_residual) X(S, residual) X(S, floor) X(S, factor)         \
+    X(S, removed_mean) X(S, milliseconds) X(S, history_count) X(S, history) X(S, backend) X(S, problem) X(S, message)  \
+    X(S, method) X(S, accelerated) X(S, singular_components) X(S, warning)
+#define PGI_STOP(X, S)                                                                                                 \
+    X(S, struct_size) X(S, rtol) X(S, atol) X(S, relative_to_first) X(S, min_iter) X(S, max_iter) X(S, check)          \
+    X(S, norm) X(S, guess) X(S, monitor) X(S, user)
+#define PGI_FIELD(S, F) {#S "." #F, offsetof(S, F), sizeof(((S *)NULL)->F)},
+#define PGI_STRUCT(S, FIELDS) {#S, 0, sizeof(S)}, FIELDS(PGI_FIELD, S)
+
+PG_API const pg_abi_entry *pg_abi(void)
+{
+    static const pg_abi_entry table[] = {
+        {"version", 0, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH},
+        PGI_STRUCT(pg_face, PGI_FACE) PGI_STRUCT(pg_cell_value, PGI_CELL_VALUE) PGI_STRUCT(pg_cells, PGI_CELLS)
+        PGI_STRUCT(pg_allocator, PGI_ALLOCATOR)
+        PGI_STRUCT(pg_rank_message, PGI_RANK_MESSAGE) PGI_STRUCT(pg_transport, PGI_TRANSPORT)
+        PGI_STRUCT(pg_comm, PGI_COMM) PGI_STRUCT(pg_desc, PGI_DESC) PGI_STRUCT(pg_dense_desc, PGI_DENSE_DESC)
+        PGI_STRUCT(pg_report, PGI_REPORT) PGI_STRUCT(pg_stop, PGI_STOP)
+        {NULL, 0, 0}};
+    return table;
+}
+// clang-format on
+
+PG_API const char *pg_version(void)
+{
+    static thread_local char text[256];
+    const size_t room = sizeof text;
+    snprintf(text, room, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
+#if PGI_GPU
+    pgi_add_text(text, room, ", CUDA %d.%d for", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    for (const int architecture : {__CUDA_ARCH_LIST__})
+        if (strlen(text) < 200) pgi_add_text(text, room, " sm_%d", architecture / 10);
+#else
+    pgi_add_text(text, room, ", no CUDA");
+#endif
+#ifdef _OPENMP
+    pgi_add_text(text, room, ", OpenMP");
+#else
+    pgi_add_text(text, room, ", serial");
+#endif
+    pgi_add_text(text, room, "%s%s%s%s%s%s", PGI_F32 ? "" : ", without f32", PGI_DIRECT ? "" : ", without PG_DIRECT",
+                 PGI_DENSE ? "" : ", without dense systems", PGI_WITH_CELLS ? "" : ", without masks",
+                 PGI_KRYLOV ? "" : ", without Krylov methods", PGI_RANKS ? "" : ", without ranks");
+    return text;
+}

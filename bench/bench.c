@@ -208,9 +208,9 @@ typedef struct work {
     void *u, *f, *r;
     size_t bytes;                 /* of one of the arrays */
     pg_stop stop;
-    pg_dense *dense;              /* of run_dense */
+    pg_solver *dense;              /* of run_dense */
     int kept, solves;             /* of run_stages */
-    const unsigned char *mask;    /* of run_set_up */
+    pg_cells cells;               /* of run_set_up */
 #ifdef PG_BENCH_CUDA
     cudaGraphExec_t graph;        /* of run_graph */
 #endif
@@ -230,10 +230,10 @@ static pg_status run_solve(work *w) { return pg_solve(w->solver, w->u, w->f, &w-
 
 static pg_status run_set_up(work *w)
 {
-    return w->mask ? pg_set_mask(w->solver, w->mask) : pg_set_coefficients(w->solver, NULL);
+    return pg_set_cells(w->solver, &w->cells);
 }
 
-static pg_status run_dense(work *w) { return pg_dense_solve(w->dense, w->u, w->f, &w->stop); }
+static pg_status run_dense(work *w) { return pg_solve(w->dense, w->u, w->f, &w->stop); }
 
 /* The stages that are kept, or with kept = 0 whole solves. */
 static pg_status run_stages(work *w)
@@ -314,7 +314,8 @@ enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES, CG_BYTES, D
 
 typedef struct operation {
     const char *name;
-    unsigned flags;               /* method; neighbours in the table with the same flags share a solver */
+    unsigned flags;               /* method; neighbours in the table with the same choices share a solver */
+    pg_precond precond;
     unsigned precisions;
     int dims;                     /* bit d: run in d dimensions */
     pg_status (*run)(work *);
@@ -327,29 +328,29 @@ enum { ANY = PG_F64 | PG_F32, D123 = 0xe, D23 = 0xc, D3 = 0x8 };
 
 /* f32 solves run in 3D only, f64 ones not in 1D: there the round-off floor of large grids lies above the tolerance. */
 static const operation operations[] = {
-    {"jacobi sweep", PG_JACOBI, ANY, D123, run_smooth, FIXED, 3, 0},
-    {"residual", PG_JACOBI, ANY, D123, run_residual, FIXED, 3, 0},
-    {"apply", PG_JACOBI, ANY, D123, run_apply, FIXED, 2, 0},
-    {"residual norm", PG_JACOBI, ANY, D123, run_check, FIXED, 3, 0},
-    {"norm", PG_JACOBI, ANY, D123, run_norm, FIXED, 1, 0},
-    {"dot", PG_JACOBI, ANY, D123, run_dot, FIXED, 2, 0},
-    {"red-black sweep", PG_RBGS, ANY, D123, run_smooth, FIXED, 3, 0},
-    {"red-black 1 sweep", PG_RBGS, ANY, D123, run_one_sweep, FIXED, 3, 0},
-    {"SOR sweep", PG_SOR, ANY, D123, run_smooth, FIXED, 3, 0},
-    {"V(2,1) cycle", PG_VCYCLE, ANY, D123, run_cycle, V_WORDS, 0, 0},
-    {"W(2,1) cycle", PG_WCYCLE, ANY, D123, run_cycle, W_WORDS, 0, 0},
-    {"FMG pass", PG_FMG, ANY, D123, run_solve, FMG_WORDS, 0, PG_NONE},
-    {"solve 1e-8", PG_FMG, PG_F64, D23, run_solve, SOLVE_WORDS, 0, 1e-8},
-    {"solve 1e-5", PG_FMG, PG_F32, D3, run_solve, SOLVE_WORDS, 0, 1e-5},
-    {"mixed solve 1e-10", PG_FMG | PG_MIXED, PG_F64, D23, run_solve, MIXED_BYTES, 0, 1e-10},
-    {"direct solve", PG_DIRECT, ANY, D23, run_solve, DIRECT_WORDS, 0, PG_NONE},
-    {"CG", PG_CG | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 8, PG_NONE},
-    {"CG, diagonal", PG_CG | PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 10, PG_NONE},
-    {"pipelined CG", PG_PIPECG | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 14, PG_NONE},
-    {"pipelined CG, diagonal", PG_PIPECG | PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 16, PG_NONE},
-    {"BiCGStab", PG_BICGSTAB | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 18, PG_NONE},
-    {"pipelined BiCGStab", PG_PIPEBICGSTAB | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 28, PG_NONE},
-    {"CG, cycle, mixed 1e-10", PG_CG | PG_MIXED, PG_F64, D23, run_solve, CG_BYTES, 0, 1e-10},
+    {"jacobi sweep", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0},
+    {"residual", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_residual, FIXED, 3, 0},
+    {"apply", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_apply, FIXED, 2, 0},
+    {"residual norm", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_check, FIXED, 3, 0},
+    {"norm", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_norm, FIXED, 1, 0},
+    {"dot", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_dot, FIXED, 2, 0},
+    {"red-black sweep", PG_RBGS, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0},
+    {"red-black 1 sweep", PG_RBGS, PG_PRECOND_DEFAULT, ANY, D123, run_one_sweep, FIXED, 3, 0},
+    {"SOR sweep", PG_SOR, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0},
+    {"V(2,1) cycle", PG_VCYCLE, PG_PRECOND_DEFAULT, ANY, D123, run_cycle, V_WORDS, 0, 0},
+    {"W(2,1) cycle", PG_WCYCLE, PG_PRECOND_DEFAULT, ANY, D123, run_cycle, W_WORDS, 0, 0},
+    {"FMG pass", PG_FMG, PG_PRECOND_DEFAULT, ANY, D123, run_solve, FMG_WORDS, 0, PG_NONE},
+    {"solve 1e-8", PG_FMG, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, SOLVE_WORDS, 0, 1e-8},
+    {"solve 1e-5", PG_FMG, PG_PRECOND_DEFAULT, PG_F32, D3, run_solve, SOLVE_WORDS, 0, 1e-5},
+    {"mixed solve 1e-10", PG_FMG | PG_MIXED, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, MIXED_BYTES, 0, 1e-10},
+    {"direct solve", PG_DIRECT, PG_PRECOND_DEFAULT, ANY, D23, run_solve, DIRECT_WORDS, 0, PG_NONE},
+    {"CG", PG_CG, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 8, PG_NONE},
+    {"CG, diagonal", PG_CG, PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 10, PG_NONE},
+    {"pipelined CG", PG_PIPECG, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 14, PG_NONE},
+    {"pipelined CG, diagonal", PG_PIPECG, PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 16, PG_NONE},
+    {"BiCGStab", PG_BICGSTAB, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 18, PG_NONE},
+    {"pipelined BiCGStab", PG_PIPEBICGSTAB, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 28, PG_NONE},
+    {"CG, cycle, mixed 1e-10", PG_CG | PG_MIXED, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, CG_BYTES, 0, 1e-10},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -413,7 +414,7 @@ static void settle(pg_desc *desc)
 #endif
 }
 
-static pg_desc describe(const shape *s, unsigned precision, unsigned flags)
+static pg_desc describe(const shape *s, unsigned precision, unsigned flags, pg_precond precond)
 {
     pg_desc desc = {0};
     desc.dim = s->dim;
@@ -422,6 +423,7 @@ static pg_desc describe(const shape *s, unsigned precision, unsigned flags)
         desc.centring[d] = s->centring;
     }
     desc.flags = flags & PG_MIXED ? flags : flags | precision;
+    desc.precond = precond;
     settle(&desc);
     return desc;
 }
@@ -583,7 +585,7 @@ static void do_shape(const shape *s, unsigned precision)
     int64_t points = points_of(s);
     work w = {0};
     const char *no_arrays = NULL;
-    unsigned created = 0;         /* flags of w.solver, or of the failed attempt that why tells about */
+    const operation *created = NULL;    /* the one of w.solver, or of the failed attempt that why tells about */
     size_t workspace = 0;
     char why[160] = "";
 
@@ -603,10 +605,10 @@ static void do_shape(const shape *s, unsigned precision)
                 if (w.r) array_fill(w.r, points, precision);
             }
         }
-        if (!no_arrays && created != op->flags) {
-            pg_desc desc = describe(s, precision, op->flags);
+        if (!no_arrays && !(created && created->flags == op->flags && created->precond == op->precond)) {
+            pg_desc desc = describe(s, precision, op->flags, op->precond);
             pg_destroy(w.solver);
-            created = op->flags;
+            created = op;
             workspace = 0;
             why[0] = 0;
             if (pg_workspace_bytes(&desc, &workspace) != PG_OK || pg_create(&desc, &w.solver) != PG_OK) {
@@ -625,7 +627,7 @@ static void do_shape(const shape *s, unsigned precision)
 /* ---------------------------------------------------------------------------------------------------------------
    The stages of a direct solve, on this machine and, if that is a GPU, on its CPU too */
 
-static const operation stages_of = {"direct solve stages", PG_DIRECT, PG_F64, D23, run_solve, DIRECT_WORDS, 0, PG_NONE};
+static const operation stages_of = {"direct solve stages", PG_DIRECT, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, DIRECT_WORDS, 0, PG_NONE};
 
 static const shape stage_shapes[] = {   /* all but 513 have n + 1 a power of two */
     {2, 63, PG_NODE, QUICK}, {2, 127, PG_NODE, ALWAYS}, {2, 255, PG_NODE, ALWAYS}, {2, 511, PG_NODE, QUICK},
@@ -677,7 +679,7 @@ static double time_kept(work *w, int kept)
 /* A stage's time is what a solve takes longer with it. Returns why there is none, or NULL. */
 static const char *time_stages(const shape *s, work *w, double time[STAGE_TIMES], stages_plan *plan)
 {
-    pg_desc desc = describe(s, PG_F64, PG_DIRECT);
+    pg_desc desc = describe(s, PG_F64, PG_DIRECT, PG_PRECOND_DEFAULT);
     if (!w->u || !w->f) return "out of memory";
     array_fill(w->u, points_of(s), PG_F64);
     array_fill(w->f, points_of(s), PG_F64);
@@ -824,10 +826,10 @@ static const char *time_dense(dense_row *r, work *w)
     desc.memory = PG_MEM_DEVICE;
     desc.backend = PG_CUDA;
     desc.flags = r->flags;
-    if (pg_dense_create(&desc, &w->dense) != PG_OK) return pg_dense_last_error(NULL);
+    if (pg_dense_create(&desc, &w->dense) != PG_OK) return pg_last_error(NULL);
     w->stop.rtol = PG_NONE;
     w->stop.max_iter = SWEEPS_CUDA;
-    if (measure(run_dense, w, LEAST_REPEATS, &r->time) != PG_OK) return pg_dense_last_error(w->dense);
+    if (measure(run_dense, w, LEAST_REPEATS, &r->time) != PG_OK) return pg_last_error(w->dense);
     r->time.min /= SWEEPS_CUDA, r->time.median /= SWEEPS_CUDA, r->time.max /= SWEEPS_CUDA;
     r->share = (double)n * (double)n * (double)word / r->time.median / here.bytes_per_second;
     return NULL;
@@ -848,7 +850,7 @@ static void do_dense(void)
         w.r = array_new((size_t)r->n * vector);
         const char *why = time_dense(r, &w);
         if (why) snprintf(r->why, sizeof r->why, "%.150s", why);
-        pg_dense_destroy(w.dense);
+        pg_destroy(w.dense);
         array_free(w.u);
         array_free(w.f);
         array_free(w.r);
@@ -1016,22 +1018,22 @@ static int place_scene(const scene_row *r, const scene *s, double *const face[3]
     const int64_t cells = scene_points(r), faces = cells + (int64_t)r->n * r->n;
     int missing = 0;
     scene_describe(s, desc);
-    if (s->mask) missing = !(desc->mask = array_from(s->mask, (size_t)cells));
-    desc->beta_cell = coefficients(s->beta, cells, r->precision, &missing);
+    if (s->mask) missing = !(desc->cells.mask = array_from(s->mask, (size_t)cells));
+    desc->cells.beta_cell = coefficients(s->beta, cells, r->precision, &missing);
     for (int a = 0; a < 3; a++) {
-        desc->openness[a] = coefficients(s->openness[a], faces, r->precision, &missing);
-        desc->beta_face[a] = coefficients(face[a], faces, r->precision, &missing);
+        desc->cells.openness[a] = coefficients(s->openness[a], faces, r->precision, &missing);
+        desc->cells.beta_face[a] = coefficients(face[a], faces, r->precision, &missing);
     }
     return !missing;
 }
 
 static void drop_scene(const pg_desc *desc)
 {
-    array_free((void *)desc->mask);
-    array_free((void *)desc->beta_cell);
+    array_free((void *)desc->cells.mask);
+    array_free((void *)desc->cells.beta_cell);
     for (int a = 0; a < 3; a++) {
-        array_free((void *)desc->openness[a]);
-        array_free((void *)desc->beta_face[a]);
+        array_free((void *)desc->cells.openness[a]);
+        array_free((void *)desc->cells.beta_face[a]);
     }
 }
 
@@ -1117,7 +1119,7 @@ static const char *time_scene(scene_row *r, const pg_desc *scene_desc, work *w)
     double reference;
     desc.flags = PG_CG | r->precision;
     settle(&desc);
-    w->mask = desc.mask;
+    w->cells = desc.cells;
     if (pg_workspace_bytes(&desc, &bytes) != PG_OK) return pg_last_error(NULL);
     r->grids = (double)bytes / ((double)scene_points(r) * (double)scene_word(r));
     if (create_scene_solver(r, *scene_desc, w, SCENE_ITERATIONS) != PG_OK) return pg_last_error(NULL);
@@ -1143,7 +1145,7 @@ static void print_scene(const scene_row *r, int head)
     if (r->solve.repeats)
         printf("%6d%11.4g%11.4g%9.2f%11.4g%8.2f%8.2f%9d", r->report.iterations, 1e3 * r->solve.median,
                1e3 * r->cycle.median, r->share, 1e3 * r->set_up.median, r->set_up.median / r->cycle.median, r->grids,
-               r->report.pockets);
+               r->report.singular_components);
     if (is_scene(r, ten_percent)) printf("  of box: of its cycle with a mask that is all fluid");
     if (r->remark[0]) printf("  %s", r->remark);
     putchar('\n');
@@ -1318,7 +1320,7 @@ static void json_scene(FILE *out, const scene_row *r)
                 "\"set_up_cycles\": %.4g", 1e3 * r->cycle.median,
                 is_scene(r, ten_percent) ? "over_all_fluid" : "over_empty_box", r->share, 1e3 * r->set_up.median,
                 r->set_up.median / r->cycle.median);
-        fprintf(out, ", \"workspace_grids\": %.4g, \"pockets\": %d", r->grids, r->report.pockets);
+        fprintf(out, ", \"workspace_grids\": %.4g, \"pockets\": %d", r->grids, r->report.singular_components);
     }
     for (int q = 0; q < count; q++)
         fprintf(out, "%s{\"what\": \"%s\", \"value\": %.4g, \"bound\": %.2f, \"holds\": %s}%s",

@@ -60,37 +60,38 @@ typedef struct problem {
     enum { WEAK, STRONG, LARGE } scaling;   /* LARGE: strong, with --large */
     const char *name;
     unsigned flags;
+    pg_precond precond;
     int dim, side;                /* points along an axis, in halves of options.size */
     double rtol;                  /* of a solve; PG_NONE: without a tolerance */
     int iterations;               /* without a tolerance: so many of a solve or, rtol 0, of pg_cycle */
 } problem;
 
 static const problem problems[] = {
-    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 10},
-    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 10},
-    {WEAK, "FMG pass", PG_FMG | PG_F64, 3, 2, PG_NONE, 1},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 1, 0, 10},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 10},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 4, 0, 10},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 10},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 4, 0, 10},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 2, 32, 0, 10},
-    {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 1, PG_NONE, 1},
-    {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 2, PG_NONE, 1},
-    {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 4, PG_NONE, 1},
-    {STRONG, "FMG pass", PG_FMG | PG_F64, 2, 32, PG_NONE, 1},
-    {STRONG, "solve 1e-8", PG_FMG | PG_F64, 3, 2, 1e-8, 0},
-    {STRONG, "solve 1e-8", PG_FMG | PG_F64, 3, 4, 1e-8, 0},
-    {STRONG, "mixed solve 1e-10", PG_FMG | PG_MIXED, 3, 2, 1e-10, 0},
-    {STRONG, "mixed solve 1e-10", PG_FMG | PG_MIXED, 3, 4, 1e-10, 0},
-    {STRONG, "direct solve", PG_DIRECT | PG_F64, 3, 2, PG_NONE, 1},
-    {STRONG, "direct solve", PG_DIRECT | PG_F64, 3, 4, PG_NONE, 1},
-    {STRONG, "CG, cycle", PG_CG | PG_PRECOND_CYCLE | PG_F64, 3, 2, PG_NONE, 10},
-    {STRONG, "CG", PG_CG | PG_PRECOND_NONE | PG_F64, 3, 2, PG_NONE, 40},
-    {STRONG, "pipelined CG", PG_PIPECG | PG_PRECOND_NONE | PG_F64, 3, 2, PG_NONE, 40},
-    {LARGE, "FMG pass", PG_FMG | PG_F64, 3, 6, PG_NONE, 1},
-    {LARGE, "FMG pass", PG_FMG | PG_F64, 3, 8, PG_NONE, 1},
-    {LARGE, "FMG pass", PG_FMG | PG_F64, 3, 10, PG_NONE, 1},
+    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F64, PG_PRECOND_DEFAULT, 3, 2, 0, 10},
+    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F32, PG_PRECOND_DEFAULT, 3, 2, 0, 10},
+    {WEAK, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 2, PG_NONE, 1},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, PG_PRECOND_DEFAULT, 3, 1, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, PG_PRECOND_DEFAULT, 3, 2, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, PG_PRECOND_DEFAULT, 3, 4, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, PG_PRECOND_DEFAULT, 3, 2, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, PG_PRECOND_DEFAULT, 3, 4, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, PG_PRECOND_DEFAULT, 2, 32, 0, 10},
+    {STRONG, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 1, PG_NONE, 1},
+    {STRONG, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 2, PG_NONE, 1},
+    {STRONG, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 4, PG_NONE, 1},
+    {STRONG, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 2, 32, PG_NONE, 1},
+    {STRONG, "solve 1e-8", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 2, 1e-8, 0},
+    {STRONG, "solve 1e-8", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 4, 1e-8, 0},
+    {STRONG, "mixed solve 1e-10", PG_FMG | PG_MIXED, PG_PRECOND_DEFAULT, 3, 2, 1e-10, 0},
+    {STRONG, "mixed solve 1e-10", PG_FMG | PG_MIXED, PG_PRECOND_DEFAULT, 3, 4, 1e-10, 0},
+    {STRONG, "direct solve", PG_DIRECT | PG_F64, PG_PRECOND_DEFAULT, 3, 2, PG_NONE, 1},
+    {STRONG, "direct solve", PG_DIRECT | PG_F64, PG_PRECOND_DEFAULT, 3, 4, PG_NONE, 1},
+    {STRONG, "CG, cycle", PG_CG | PG_F64, PG_PRECOND_CYCLE, 3, 2, PG_NONE, 10},
+    {STRONG, "CG", PG_CG | PG_F64, PG_PRECOND_NONE, 3, 2, PG_NONE, 40},
+    {STRONG, "pipelined CG", PG_PIPECG | PG_F64, PG_PRECOND_NONE, 3, 2, PG_NONE, 40},
+    {LARGE, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 6, PG_NONE, 1},
+    {LARGE, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 8, PG_NONE, 1},
+    {LARGE, "FMG pass", PG_FMG | PG_F64, PG_PRECOND_DEFAULT, 3, 10, PG_NONE, 1},
 };
 enum { PROBLEMS = sizeof problems / sizeof problems[0] };
 
@@ -408,6 +409,7 @@ static void describe(rank *r)
         desc->h[a] = 1.0 / side_of(p);    /* cubes: the default would squeeze what is longer into a box of length 1 */
     }
     desc->flags = p->flags;
+    desc->precond = p->precond;
     desc->time_limit = TIME_LIMIT;
     desc->memory = here.cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
     desc->backend = here.cuda ? PG_CUDA : PG_CPU;

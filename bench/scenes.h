@@ -499,7 +499,7 @@ static inline void scene_describe(const scene *s, pg_desc *d)
     for (int a = 0; a < 3; a++) {
         d->n[a] = a < s->dim ? s->n : 1;
         d->centring[a] = PG_CELL;
-        d->openness[a] = s->openness[a];
+        d->cells.openness[a] = s->openness[a];
         for (int end = 0; end < 2 && a < s->dim; end++) {
             const int top = a == s->dim - 1 && end == 1;
             d->face[2 * a + end].kind = s->outer == 'D' || (s->outer == 'o' && top) ? PG_DIRICHLET
@@ -507,8 +507,8 @@ static inline void scene_describe(const scene *s, pg_desc *d)
                                                                                    : PG_NEUMANN;
         }
     }
-    d->mask = s->mask;
-    d->beta_cell = s->beta;
+    d->cells.mask = s->mask;
+    d->cells.beta_cell = s->beta;
 }
 
 #endif

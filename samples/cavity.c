@@ -193,10 +193,10 @@ static void gather(double *u, const struct flow *w, int axis)
     ranks_ghosts(&w->all, own, line * sizeof *own, w->desc.n[1], PG_MEM_HOST);
 }
 
-static int steady_flow(double re, int n, unsigned flags, pg_backend backend, double rtol, const char *path)
+static int steady_flow(double re, int n, unsigned flags, pg_precond precond, pg_backend backend, double rtol, const char *path)
 {
     struct flow w;
-    flow_create(&w, 2, n, re, flags, backend, rtol);
+    flow_create(&w, 2, n, re, flags, precond, backend, rtol);
     int good = run_to_steady_state(&w);
     const size_t count = (size_t)(n + 2) * (size_t)(n + 2);
     double *velocity = (double *)sample_alloc(count * sizeof *velocity, PG_MEM_HOST);
@@ -218,12 +218,12 @@ static int too_long(void *user, const pg_report *so_far) { return so_far->millis
    many iterations as expected. */
 struct row { double iterations, ms, left, allowed; int good; };
 
-static struct row time_steps(struct flow *w, const struct flow *start, unsigned method, int steps, double expected)
+static struct row time_steps(struct flow *w, const struct flow *start, unsigned method, pg_precond precond, int steps, double expected)
 {
     struct row row = {0, 0, 0, 0, 1};
     sample_copy(w->block, start->block, start->state_bytes, start->desc.memory);
     w->g.now = start->g.now, w->g.before = start->g.before;
-    flow_choose(w, method);
+    flow_choose(w, method, precond);
     if (!w->stop.monitor) flow_step(w);         /* on a GPU the first solve also prepares those after it */
     flow_wait(w);
     const double began = seconds();
@@ -246,13 +246,14 @@ static struct row time_steps(struct flow *w, const struct flow *start, unsigned 
 
 /* The rows of the table: four methods with four preconditioners each, and two alone. */
 enum { ROWS = 18 };
+static const struct sample_choice no_precond = {"", PG_PRECOND_DEFAULT};
 
-static unsigned row_method(int r, const char **solver, const char **precond)
+static unsigned row_method(int r, const char **solver, const struct sample_choice **precond)
 {
     const struct sample_choice *s = r < 16 ? &solvers[3 + r / 4] : &solvers[17 - r], *p = &preconds[r % 4];
     *solver = s->name;
-    *precond = r < 16 ? p->name : "";
-    return s->value | (r < 16 ? p->value : 0);
+    *precond = r < 16 ? p : &no_precond;
+    return s->value;
 }
 
 /* All rows start from one flow, made by direct solves. One core makes one step a row and stops solving after a second:
@@ -262,8 +263,8 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
     const int before = 20;
     double limit = 1000, plain = 0;
     struct flow start, w, core;
-    flow_create(&start, 3, n, re, precision | PG_DIRECT, backend, rtol);
-    flow_create(&w, 3, n, re, precision | PG_DIRECT, backend, rtol);
+    flow_create(&start, 3, n, re, precision | PG_DIRECT, PG_PRECOND_DEFAULT, backend, rtol);
+    flow_create(&w, 3, n, re, precision | PG_DIRECT, PG_PRECOND_DEFAULT, backend, rtol);
     const int with_core = start.desc.memory == PG_MEM_DEVICE && start.all.count == 1;
     for (int s = 0; s < before; s++) flow_step(&start);
     int good = flow_solved(&start);
@@ -277,18 +278,19 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
 #ifdef _OPENMP
         omp_set_num_threads(1);
 #endif
-        flow_create(&core, 3, n, re, precision | PG_DIRECT, PG_CPU, rtol);
+        flow_create(&core, 3, n, re, precision | PG_DIRECT, PG_PRECOND_DEFAULT, PG_CPU, rtol);
         core.stop.monitor = too_long;
         core.stop.user = &limit;
     }
     for (int r = 0; r < ROWS; r++) {
-        const char *solver, *precond;
+        const char *solver;
+        const struct sample_choice *precond;
         const unsigned method = row_method(r, &solver, &precond);
-        const struct row row = time_steps(&w, &start, method, steps, 0);
+        const struct row row = time_steps(&w, &start, method, (pg_precond)precond->value, steps, 0);
         if (r == 0) plain = row.ms;
-        printf("%-12s %-10s %10.1f %12.3f %10.2f  ", solver, precond, row.iterations, row.ms, plain / row.ms);
+        printf("%-12s %-10s %10.1f %12.3f %10.2f  ", solver, precond->name, row.iterations, row.ms, plain / row.ms);
         if (with_core) {
-            const struct row other = time_steps(&core, &start, method, 1, row.iterations);
+            const struct row other = time_steps(&core, &start, method, (pg_precond)precond->value, 1, row.iterations);
             printf("%9.1f  %s", other.ms / row.ms, other.good ? "" : "MISSED ");
             good = good && other.good;
         }
@@ -315,7 +317,8 @@ int main(int argc, char **argv)
     const int n = (int)sample_number(&argc, argv, "-n", 0, 8, 1024);
     const double re = sample_number(&argc, argv, "--re", 0, 1, 1e5);
     const double rtol = sample_number(&argc, argv, "--rtol", precision == PG_F32 ? 1e-3 : 1e-6, 1e-14, 0.1);
-    const unsigned method = sample_choose(solvers, solver) | (precond ? sample_choose(preconds, precond) : 0);
+    const unsigned method = sample_choose(solvers, solver);
+    const pg_precond with = precond ? (pg_precond)sample_choose(preconds, precond) : PG_PRECOND_DEFAULT;
     if (argc > 1) {
         fprintf(stderr, "%s: not an option%s, or without its value\n", argv[1], with_table ? " of --table" : "");
         puts("cavity [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-o PATH]\n"
@@ -329,7 +332,7 @@ int main(int argc, char **argv)
     for (int run = 0; run < runs; run++) {
         const double reynolds = re > 0 ? re : with_table || run ? 1000 : 100;
         if (with_table) good = table(n ? n : run ? 160 : 128, reynolds, steps, precision, backend, rtol) && good;
-        else good = steady_flow(reynolds, n ? n : 129, precision | method, backend, rtol, path) && good;
+        else good = steady_flow(reynolds, n ? n : 129, precision | method, with, backend, rtol, path) && good;
     }
     return ranks_end(!good);
 }

@@ -146,10 +146,11 @@ static double flow_change(struct flow *w)
 }
 
 /* PG_DIRECT solves to round-off; it is not asked for a tolerance, for which it would work out the residual too. */
-static void flow_choose(struct flow *w, unsigned method)
+static void flow_choose(struct flow *w, unsigned method, pg_precond precond)
 {
     pg_destroy(w->solver);
     w->desc.flags = (w->desc.flags & (PG_F32 | PG_F64)) | method;
+    w->desc.precond = precond;
     w->stop.rtol = method & PG_DIRECT ? PG_NONE : w->rtol;
     sample_check(pg_create(&w->desc, &w->solver), NULL);
 }
@@ -173,7 +174,7 @@ static void flow_describe(struct flow *w, int dim, int n, unsigned flags, pg_bac
 
 /* Fluid at rest. Steps have nine tenths of the length at which Adams-Bashforth would be unstable for diffusion alone,
    and at most a Courant number of 0.4 with the lid's speed. */
-static void flow_create(struct flow *w, int dim, int n, double re, unsigned flags, pg_backend backend, double rtol)
+static void flow_create(struct flow *w, int dim, int n, double re, unsigned flags, pg_precond precond, pg_backend backend, double rtol)
 {
     struct fields *g = &w->g;
     memset(w, 0, sizeof *w);
@@ -209,7 +210,7 @@ static void flow_create(struct flow *w, int dim, int n, double re, unsigned flag
     EACH(w, correct);                       /* sets the lid in motion */
     flow_ghosts(w, g->velocity, dim);
     w->rtol = rtol;
-    flow_choose(w, flags);
+    flow_choose(w, flags, precond);
 }
 
 static void flow_free(struct flow *w)

@@ -71,10 +71,10 @@ static void write_numbers(FILE *out, const double *value, size_t count, size_t i
     for (size_t q = 0; q < count; q++) fprintf(out, "%.17g%c", value[q], (q + 1) % in_a_line ? ' ' : '\n');
 }
 
-static void check(pg_status status, const pg_dense *solver)
+static void check(pg_status status, const pg_solver *solver)
 {
     if (status == PG_OK) return;
-    fprintf(stderr, "%s: %s\n", pg_status_string(status), pg_dense_last_error(solver));
+    fprintf(stderr, "%s: %s\n", pg_status_string(status), pg_last_error(solver));
     exit(2);
 }
 
@@ -88,17 +88,17 @@ static pg_report solve(const struct dense *s, pg_dense_desc desc, double rtol, d
     sample_put(f, s->b, n, &where);
     desc.n = s->n;
     desc.A = a;
-    pg_dense *solver;
+    pg_solver *solver;
     pg_report report;
     pg_stop stop = {0};
     stop.rtol = rtol;
     stop.guess = PG_GUESS_ZERO;
     stop.check = 1;                                 /* to tell the iterations exactly; costs reading A twice */
     check(pg_dense_create(&desc, &solver), NULL);
-    check(pg_dense_solve(solver, x, f, &stop), solver);
-    check(pg_dense_get_report(solver, &report), solver);
+    check(pg_solve(solver, x, f, &stop), solver);
+    check(pg_get_report(solver, &report), solver);
     sample_get(u, x, n, &where);
-    pg_dense_destroy(solver);
+    pg_destroy(solver);
     sample_free(a, desc.memory);
     sample_free(x, desc.memory);
     sample_free(f, desc.memory);

@@ -202,14 +202,14 @@ static double *solve(const struct problem *p, int uniform, pg_report *report)
         desc.centring[a] = PG_CELL;
         const struct view across = {p->spheres, a, 0, g->h[a]};
         const struct grid all = faces(*g, a, 0, g->n[a] + 1);
-        if (!uniform) desc.beta_face[a] = epsilon[a] = hand_over(evaluate(face_epsilon, across, all), cells(all.n));
+        if (!uniform) desc.cells.beta_face[a] = epsilon[a] = hand_over(evaluate(face_epsilon, across, all), cells(all.n));
     }
     for (int s = 0; s < 6; s++) {
         const struct grid end = faces(*g, s / 2, s % 2 ? g->n[s / 2] : 0, 1);
         desc.face[s].array = side[s] = hand_over(evaluate(far_potential, far, end), cells(end.n));
     }
     if (uniform) desc.beta = medium.in;
-    else if (medium.kappa > 0) desc.alpha_cell = ions = hand_over(evaluate(screening, water, *g), count);
+    else if (medium.kappa > 0) desc.cells.alpha_cell = ions = hand_over(evaluate(screening, water, *g), count);
     void *f = hand_over(charge_density(p->charges, g), count), *u = hand_over(doubles(count), count);
     sample_check(pg_solve_once(&desc, u, f, report), NULL);
     double *potential = doubles(count);

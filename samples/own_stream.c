@@ -9,13 +9,15 @@
    Laplacian, with eigenvalue lambda, and shrinks by 1 / (1 + dt lambda) a step. */
 #include "sample.h"
 
+#define CUDA(call) sample_require((call) == cudaSuccess, #call)
+
 static const double pi = 3.14159265358979323846, dt = 0.005;
 
 static void step(pg_solver *solver, double *u, double *f, size_t bytes, pg_memory memory, pg_stream stream)
 {
 #ifdef PG_SAMPLE_CUDA
     if (memory == PG_MEM_DEVICE)
-        sample_require(cudaMemcpyAsync(f, u, bytes, cudaMemcpyDefault, stream) == cudaSuccess, "the copy");
+        CUDA(cudaMemcpyAsync(f, u, bytes, cudaMemcpyDefault, stream));
 #endif
     if (memory == PG_MEM_HOST) memcpy(f, u, bytes);
     (void)stream;
@@ -36,7 +38,7 @@ int main(int argc, char **argv)
     const pg_memory memory = sample_memory(PG_AUTO);
     pg_stream stream = NULL;
 #ifdef PG_SAMPLE_CUDA
-    if (memory == PG_MEM_DEVICE) sample_require(cudaStreamCreate(&stream) == cudaSuccess, "cudaStreamCreate");
+    if (memory == PG_MEM_DEVICE) CUDA(cudaStreamCreate(&stream));
 #endif
 
     pg_desc desc = {0};
@@ -66,17 +68,15 @@ int main(int argc, char **argv)
 #ifdef PG_SAMPLE_CUDA
     if (memory == PG_MEM_DEVICE) {
         how = "a captured graph, replayed";
-        const enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
         cudaGraph_t graph;
         cudaGraphExec_t replay;
-        sample_require(cudaDeviceSynchronize() == cudaSuccess, "the copy of the start");
-        sample_require(cudaStreamBeginCapture(stream, mode) == cudaSuccess, "the capture");
-        step(solver, u, f, bytes, memory, stream);
-        sample_require(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture");
-        sample_require(cudaGraphInstantiateWithFlags(&replay, graph, 0) == cudaSuccess, "the graph");
-        for (int s = 0; s < steps; s++)
-            sample_require(cudaGraphLaunch(replay, stream) == cudaSuccess, "cudaGraphLaunch");
-        sample_require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
+        CUDA(cudaDeviceSynchronize());                            // the start has been copied
+        CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        step(solver, u, f, bytes, memory, stream);                // copies u to f, calls pg_solve
+        CUDA(cudaStreamEndCapture(stream, &graph));
+        CUDA(cudaGraphInstantiateWithFlags(&replay, graph, 0));
+        for (int s = 0; s < steps; s++) CUDA(cudaGraphLaunch(replay, stream));
+        CUDA(cudaStreamSynchronize(stream));                      // the host waits once
         cudaGraphExecDestroy(replay);
         cudaGraphDestroy(graph);
     }

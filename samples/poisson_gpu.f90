@@ -47,6 +47,9 @@ module poisson_gpu
         enumerator :: PG_FLUID, PG_SOLID, PG_AIR
     end enum
     enum, bind(c)
+        enumerator :: PG_ROBUST_AUTO, PG_ROBUST_RANDOM, PG_ROBUST_LABYRINTH, PG_ROBUST_BOTH, PG_ROBUST_OFF = -1
+    end enum
+    enum, bind(c)
         enumerator :: PG_AT_FACES, PG_AT_UNKNOWNS
     end enum
     enum, bind(c)
@@ -55,16 +58,19 @@ module poisson_gpu
 
     ! desc%flags: at most one of each group, joined by ior
     integer(c_int), parameter :: &
-        PG_F64 = int(z'1'), PG_F32 = int(z'2'), PG_MIXED = int(z'4'), PG_PRECOND_DIRECT = int(z'8'), &
+        PG_F64 = int(z'1'), PG_F32 = int(z'2'), PG_MIXED = int(z'4'), &
         PG_JACOBI = int(z'10'), PG_RBGS = int(z'20'), PG_SOR = int(z'40'), PG_VCYCLE = int(z'80'), &
         PG_WCYCLE = int(z'100'), PG_FMG = int(z'200'), PG_DIRECT = int(z'400'), PG_FASTEST = int(z'800'), &
         PG_CG = int(z'1000'), PG_PIPECG = int(z'2000'), PG_BICGSTAB = int(z'4000'), PG_PIPEBICGSTAB = int(z'8000'), &
-        PG_SMOOTH_RBGS = int(z'10000'), PG_SMOOTH_JACOBI = int(z'20000'), PG_SMOOTH_CHEBYSHEV = int(z'40000'), &
-        PG_SMOOTH_LINES = int(z'80000'), PG_SYMMETRIC = int(z'100000'), PG_PRECOND_CYCLE = int(z'200000'), &
-        PG_PRECOND_DIAGONAL = int(z'400000'), PG_PRECOND_NONE = int(z'800000'), PG_PRECOND_AINV = int(z'1000000'), &
-        PG_PRECOND_AINV2 = int(z'2000000'), PG_UPWIND = int(z'8000000'), PG_KEEP_CYCLES = int(z'4000000'), &
+        PG_SYMMETRIC = int(z'100000'), PG_UPWIND = int(z'8000000'), PG_KEEP_CYCLES = int(z'4000000'), &
         PG_COARSEN_CELLS = int(z'10000000'), PG_GAUSS_SEIDEL = PG_RBGS, PG_BACKWARD = int(z'20000000'), &
         PG_RESTORE = int(z'40000000')
+    ! desc%smoother, desc%precond: one of each, or 0
+    integer(c_int), parameter :: &
+        PG_SMOOTH_RBGS = int(z'10000'), PG_SMOOTH_JACOBI = int(z'20000'), PG_SMOOTH_CHEBYSHEV = int(z'40000'), &
+        PG_SMOOTH_LINES = int(z'80000'), PG_PRECOND_DIRECT = int(z'8'), PG_PRECOND_CYCLE = int(z'200000'), &
+        PG_PRECOND_DIAGONAL = int(z'400000'), PG_PRECOND_NONE = int(z'800000'), PG_PRECOND_AINV = int(z'1000000'), &
+        PG_PRECOND_AINV2 = int(z'2000000')
     integer(c_int), parameter :: PG_NONE = -1, PG_HISTORY = 128
 
     type, bind(c) :: pg_face
@@ -77,6 +83,16 @@ module poisson_gpu
     type, bind(c) :: pg_cell_value
         integer(c_int) :: cell(3) = 0, face = 0    ! cell: i, j, k from 0
         real(c_double) :: value = 0
+    end type
+
+    type, bind(c) :: pg_cells
+        type(c_ptr) :: mask = c_null_ptr
+        integer(c_int64_t) :: stride_mask(2) = 0
+        type(c_ptr) :: beta_face(3) = c_null_ptr, beta_cell = c_null_ptr, openness(3) = c_null_ptr
+        type(c_ptr) :: alpha_cell = c_null_ptr, air_value = c_null_ptr
+        integer(c_int) :: air_values = 0
+        type(c_ptr) :: solid_flux = c_null_ptr
+        integer(c_int) :: solid_fluxes = 0
     end type
 
     type, bind(c) :: pg_allocator
@@ -112,15 +128,12 @@ module poisson_gpu
         type(c_ptr) :: coord(3) = c_null_ptr, weight(3) = c_null_ptr, conductance(3) = c_null_ptr
         type(pg_face) :: face(6)
         real(c_double) :: alpha = 0, beta = 0
-        type(c_ptr) :: mask = c_null_ptr
-        integer(c_int64_t) :: stride_mask(2) = 0
-        type(c_ptr) :: beta_face(3) = c_null_ptr, beta_cell = c_null_ptr, openness(3) = c_null_ptr
-        type(c_ptr) :: alpha_cell = c_null_ptr, air_value = c_null_ptr, solid_flux = c_null_ptr
-        integer(c_int) :: air_values = 0, solid_fluxes = 0, robust = 0
+        type(pg_cells) :: cells
+        integer(c_int) :: robust = 0
         real(c_double) :: velocity(3) = 0
         integer(c_int) :: batch = 0
         integer(c_int64_t) :: stride_u(3) = 0, stride_f(3) = 0
-        integer(c_int) :: memory = 0, flags = 0
+        integer(c_int) :: memory = 0, flags = 0, smoother = 0, precond = 0
         real(c_double) :: omega = 0
         integer(c_int) :: nu_pre = 0, nu_post = 0, fmg_cycles = 0, coarsest = 0, inner_cycles = 0
         integer(c_int) :: backend = 0, device = 0    ! device: the number of a CUDA device plus 1
@@ -128,7 +141,7 @@ module poisson_gpu
         integer(c_size_t) :: workspace_bytes = 0
         type(pg_allocator) :: allocator
         type(pg_comm) :: comm
-        integer(c_int) :: procs(3) = 0, lo(3) = 0, hi(3) = 0    ! lo: counted from 0; hi: behind the last one
+        integer(c_int) :: lo(3) = 0, hi(3) = 0    ! lo: counted from 0; hi: behind the last one
         real(c_double) :: time_limit = 0
     end type
 
@@ -153,7 +166,7 @@ module poisson_gpu
         real(c_double) :: history(PG_HISTORY) = 0
         integer(c_int) :: backend = 0, problem = 0
         character(kind=c_char) :: message(160) = c_null_char, method(96) = c_null_char
-        integer(c_int) :: accelerated = 0, pockets = 0
+        integer(c_int) :: accelerated = 0, singular_components = 0
         character(kind=c_char) :: warning(160) = c_null_char
     end type
 
@@ -221,18 +234,10 @@ module poisson_gpu
             type(c_ptr), value :: solver
             real(c_double), value :: alpha
         end function
-        integer(c_int) function pg_set_mask(solver, mask) bind(c)
+        integer(c_int) function pg_set_cells(solver, cells) bind(c)
             import
-            type(c_ptr), value :: solver, mask
-        end function
-        integer(c_int) function pg_set_coefficients(solver, desc) bind(c)
-            import
-            type(c_ptr), value :: solver, desc    ! desc: c_loc of a pg_desc, or c_null_ptr
-        end function
-        integer(c_int) function pg_set_cell_values(solver, air_value, air_values, solid_flux, solid_fluxes) bind(c)
-            import
-            type(c_ptr), value :: solver, air_value, solid_flux
-            integer(c_int), value :: air_values, solid_fluxes
+            type(c_ptr), value :: solver
+            type(pg_cells), intent(in) :: cells
         end function
         integer(c_int) function pg_set_stream(solver, stream) bind(c)
             import
@@ -272,25 +277,21 @@ module poisson_gpu
             integer(c_int), value :: kind
             real(c_double), intent(out) :: result
         end function
-        integer(c_int) function pg_sum(solver, x, result) bind(c)
-            import
-            type(c_ptr), value :: solver, x
-            real(c_double), intent(out) :: result
-        end function
         integer(c_int) function pg_dot(solver, x, y, result) bind(c)
             import
-            type(c_ptr), value :: solver, x, y
+            type(c_ptr), value :: solver, x, y    ! y: c_null_ptr is 1 everywhere
             real(c_double), intent(out) :: result
+        end function
+        integer(c_int) function pg_progress(file, so_far) bind(c)    ! stop%monitor = c_funloc(pg_progress)
+            import
+            type(c_ptr), value :: file
+            type(pg_report), intent(in) :: so_far
         end function
         integer(c_int) function pg_dense_create(desc, solver) bind(c)
             import
             type(pg_dense_desc), intent(in) :: desc
             type(c_ptr), intent(out) :: solver
         end function
-        subroutine pg_dense_destroy(solver) bind(c)
-            import
-            type(c_ptr), value :: solver
-        end subroutine
         integer(c_int) function pg_dense_workspace_bytes(desc, bytes) bind(c)
             import
             type(pg_dense_desc), intent(in) :: desc
@@ -305,24 +306,7 @@ module poisson_gpu
             import
             type(c_ptr), value :: solver
         end function
-        integer(c_int) function pg_dense_solve(solver, u, f, stop) bind(c)
-            import
-            type(c_ptr), value :: solver, u, f, stop
-        end function
-        integer(c_int) function pg_dense_get_report(solver, report) bind(c)
-            import
-            type(c_ptr), value :: solver
-            type(pg_report), intent(out) :: report
-        end function
-        integer(c_int) function pg_dense_set_stream(solver, stream) bind(c)
-            import
-            type(c_ptr), value :: solver, stream
-        end function
-        type(c_ptr) function pg_dense_last_error(solver) bind(c)    ! this and the next ones: see pg_text
-            import
-            type(c_ptr), value :: solver
-        end function
-        type(c_ptr) function pg_last_error(solver) bind(c)    ! solver: c_null_ptr where there is none yet
+        type(c_ptr) function pg_last_error(solver) bind(c)    ! c_null_ptr: where there is none yet; as text: pg_text
             import
             type(c_ptr), value :: solver
         end function
@@ -395,6 +379,7 @@ contains
         type(pg_stop), target :: stop
         type(pg_face), target :: face
         type(pg_cell_value), target :: value
+        type(pg_cells), target :: cells
         type(pg_allocator), target :: allocator
         type(pg_rank_message), target :: message
         type(pg_transport), target :: transport
@@ -407,6 +392,7 @@ contains
         case ('pg_stop'); same = size == c_sizeof(stop)
         case ('pg_face'); same = size == c_sizeof(face)
         case ('pg_cell_value'); same = size == c_sizeof(value)
+        case ('pg_cells'); same = size == c_sizeof(cells)
         case ('pg_allocator'); same = size == c_sizeof(allocator)
         case ('pg_rank_message'); same = size == c_sizeof(message)
         case ('pg_transport'); same = size == c_sizeof(transport)
@@ -419,6 +405,16 @@ contains
         case ('pg_cell_value.cell'); same = at(c_loc(value%cell), c_loc(value))
         case ('pg_cell_value.face'); same = at(c_loc(value%face), c_loc(value))
         case ('pg_cell_value.value'); same = at(c_loc(value%value), c_loc(value))
+        case ('pg_cells.mask'); same = at(c_loc(cells%mask), c_loc(cells))
+        case ('pg_cells.stride_mask'); same = at(c_loc(cells%stride_mask), c_loc(cells))
+        case ('pg_cells.beta_face'); same = at(c_loc(cells%beta_face), c_loc(cells))
+        case ('pg_cells.beta_cell'); same = at(c_loc(cells%beta_cell), c_loc(cells))
+        case ('pg_cells.openness'); same = at(c_loc(cells%openness), c_loc(cells))
+        case ('pg_cells.alpha_cell'); same = at(c_loc(cells%alpha_cell), c_loc(cells))
+        case ('pg_cells.air_value'); same = at(c_loc(cells%air_value), c_loc(cells))
+        case ('pg_cells.air_values'); same = at(c_loc(cells%air_values), c_loc(cells))
+        case ('pg_cells.solid_flux'); same = at(c_loc(cells%solid_flux), c_loc(cells))
+        case ('pg_cells.solid_fluxes'); same = at(c_loc(cells%solid_fluxes), c_loc(cells))
         case ('pg_allocator.alloc'); same = at(c_loc(allocator%alloc), c_loc(allocator))
         case ('pg_allocator.free'); same = at(c_loc(allocator%free), c_loc(allocator))
         case ('pg_allocator.user'); same = at(c_loc(allocator%user), c_loc(allocator))
@@ -447,16 +443,7 @@ contains
         case ('pg_desc.face'); same = at(c_loc(desc%face), c_loc(desc))
         case ('pg_desc.alpha'); same = at(c_loc(desc%alpha), c_loc(desc))
         case ('pg_desc.beta'); same = at(c_loc(desc%beta), c_loc(desc))
-        case ('pg_desc.mask'); same = at(c_loc(desc%mask), c_loc(desc))
-        case ('pg_desc.stride_mask'); same = at(c_loc(desc%stride_mask), c_loc(desc))
-        case ('pg_desc.beta_face'); same = at(c_loc(desc%beta_face), c_loc(desc))
-        case ('pg_desc.beta_cell'); same = at(c_loc(desc%beta_cell), c_loc(desc))
-        case ('pg_desc.openness'); same = at(c_loc(desc%openness), c_loc(desc))
-        case ('pg_desc.alpha_cell'); same = at(c_loc(desc%alpha_cell), c_loc(desc))
-        case ('pg_desc.air_value'); same = at(c_loc(desc%air_value), c_loc(desc))
-        case ('pg_desc.solid_flux'); same = at(c_loc(desc%solid_flux), c_loc(desc))
-        case ('pg_desc.air_values'); same = at(c_loc(desc%air_values), c_loc(desc))
-        case ('pg_desc.solid_fluxes'); same = at(c_loc(desc%solid_fluxes), c_loc(desc))
+        case ('pg_desc.cells'); same = at(c_loc(desc%cells), c_loc(desc))
         case ('pg_desc.robust'); same = at(c_loc(desc%robust), c_loc(desc))
         case ('pg_desc.velocity'); same = at(c_loc(desc%velocity), c_loc(desc))
         case ('pg_desc.batch'); same = at(c_loc(desc%batch), c_loc(desc))
@@ -464,6 +451,8 @@ contains
         case ('pg_desc.stride_f'); same = at(c_loc(desc%stride_f), c_loc(desc))
         case ('pg_desc.memory'); same = at(c_loc(desc%memory), c_loc(desc))
         case ('pg_desc.flags'); same = at(c_loc(desc%flags), c_loc(desc))
+        case ('pg_desc.smoother'); same = at(c_loc(desc%smoother), c_loc(desc))
+        case ('pg_desc.precond'); same = at(c_loc(desc%precond), c_loc(desc))
         case ('pg_desc.omega'); same = at(c_loc(desc%omega), c_loc(desc))
         case ('pg_desc.nu_pre'); same = at(c_loc(desc%nu_pre), c_loc(desc))
         case ('pg_desc.nu_post'); same = at(c_loc(desc%nu_post), c_loc(desc))
@@ -477,7 +466,6 @@ contains
         case ('pg_desc.workspace_bytes'); same = at(c_loc(desc%workspace_bytes), c_loc(desc))
         case ('pg_desc.allocator'); same = at(c_loc(desc%allocator), c_loc(desc))
         case ('pg_desc.comm'); same = at(c_loc(desc%comm), c_loc(desc))
-        case ('pg_desc.procs'); same = at(c_loc(desc%procs), c_loc(desc))
         case ('pg_desc.lo'); same = at(c_loc(desc%lo), c_loc(desc))
         case ('pg_desc.hi'); same = at(c_loc(desc%hi), c_loc(desc))
         case ('pg_desc.time_limit'); same = at(c_loc(desc%time_limit), c_loc(desc))
@@ -510,7 +498,7 @@ contains
         case ('pg_report.message'); same = at(c_loc(report%message), c_loc(report))
         case ('pg_report.method'); same = at(c_loc(report%method), c_loc(report))
         case ('pg_report.accelerated'); same = at(c_loc(report%accelerated), c_loc(report))
-        case ('pg_report.pockets'); same = at(c_loc(report%pockets), c_loc(report))
+        case ('pg_report.singular_components'); same = at(c_loc(report%singular_components), c_loc(report))
         case ('pg_report.warning'); same = at(c_loc(report%warning), c_loc(report))
         case ('pg_stop.struct_size'); same = at(c_loc(stop%struct_size), c_loc(stop))
         case ('pg_stop.rtol'); same = at(c_loc(stop%rtol), c_loc(stop))

@@ -147,7 +147,7 @@ static pg_report solve(pg_desc desc)
     desc.face[PG_X_LOW].value = 1;
     unsigned char *where = sample_alloc(count, desc.memory);
     sample_copy(where, mask, count, desc.memory);
-    desc.mask = where;
+    desc.cells.mask = where;
     const size_t word = desc.flags & PG_F32 ? sizeof(float) : sizeof(double);
     void *f = sample_alloc(count * word, desc.memory), *potential = sample_alloc(count * word, desc.memory);
     memset(u, 0, count * sizeof *u);
@@ -247,7 +247,7 @@ static int check(const pg_report *report, double porosity, int spheres, int f32)
     const int below = k <= flow.series + allowed && k <= bound * (1 + chance) + allowed;
     printf("%s after %d iterations, %.1f ms on %s; parts without a way to either end: %d\n",
            pg_outcome_string(report->outcome), report->iterations, report->milliseconds,
-           report->backend == PG_CUDA ? "CUDA" : "the CPU", report->pockets);
+           report->backend == PG_CUDA ? "CUDA" : "the CPU", report->singular_components);
     printf("currents through planes differ by %.1e, power and current by %.1e, at most %.1e is allowed: %s\n", spread,
            power, allowed, conserved ? "as it should be" : "MISSED");
     printf("effective conductivity %.6f; planes in series %.6f; %.3f of Hashin and Shtrikman's bound %.6f: %s\n", k,

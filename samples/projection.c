@@ -22,19 +22,18 @@ int main(void)
     pg_desc desc = {0};
     desc.n[0] = desc.n[1] = N;
     desc.centring[0] = desc.centring[1] = PG_CELL;
-    for (int side = 0; side < 4; side++) desc.face[side].kind = PG_NEUMANN;    /* walls: dp/dn = 0 */
-    desc.mask = &mask[0][0];
-    pg_stop stop = {0};
-    stop.rtol = 1e-12;
+    for (int side = 0; side < 4; side++) desc.face[side].kind = PG_NEUMANN;   // walls
+    desc.cells.mask = &mask[0][0];
+    const pg_stop stop = {.rtol = 1e-12};
     pg_solver *solver = NULL;
     pg_report report = {0};
-    if (pg_create(&desc, &solver) || pg_solve(solver, p, f, &stop) || pg_get_report(solver, &report) ||
-        pg_gradient(solver, p, 0, gx, PG_AT_FACES) || pg_gradient(solver, p, 1, gy, PG_AT_FACES)) {
-        puts(pg_last_error(solver));
-        return 1;
-    }
+    if (pg_create(&desc, &solver) || pg_solve(solver, p, f, &stop) ||
+        pg_gradient(solver, p, 0, gx, PG_AT_FACES) ||
+        pg_gradient(solver, p, 1, gy, PG_AT_FACES) || pg_get_report(solver, &report))
+        return puts(pg_last_error(solver)), 1;
     for (int j = 0; j < N; j++)
-        for (int i = 0; i <= N; i++) vx[j][i] -= dt_over_rho * gx[j][i], vy[i][j] -= dt_over_rho * gy[i][j];
+        for (int i = 0; i <= N; i++)
+            vx[j][i] -= dt_over_rho * gx[j][i], vy[i][j] -= dt_over_rho * gy[i][j];
 
     double most = 0;
     for (int j = 0; j < N; j++)

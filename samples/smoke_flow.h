@@ -257,7 +257,7 @@ static void flow_create(struct smoke *w, int dim, const int n[3], double h, cons
     }
     g->p = at;
     g->f = at + array;
-    w->desc.mask = g->mask + (size_t)g->lo[g->up] * g->below[g->up];
+    w->desc.cells.mask = g->mask + (size_t)g->lo[g->up] * g->below[g->up];
     sample_check(pg_create(&w->desc, &w->solver), NULL);
 }
 
@@ -270,7 +270,7 @@ static void flow_free(struct smoke *w)
 static double flow_mass(struct smoke *w)
 {
     double mass;
-    sample_check(pg_sum(w->solver, flow_part(w, w->g.now[DENSITY]), &mass), w->solver);
+    sample_check(pg_dot(w->solver, flow_part(w, w->g.now[DENSITY]), NULL, &mass), w->solver);
     return mass;
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "poisson_gpu.h"
+#include "choice.h"
 
 typedef long double real;
 
@@ -98,7 +99,7 @@ static size_t to_next_problem(const pg_desc *d, const int64_t stride[3])
 }
 static int kind_of(const pg_desc *d, const int at[3])
 {
-    return d->mask ? d->mask[element(d, d->stride_mask, at)] : PG_FLUID;
+    return d->cells.mask ? d->cells.mask[element(d, d->cells.stride_mask, at)] : PG_FLUID;
 }
 
 /* What is beside a side; 0: a face of the box. */
@@ -204,7 +205,7 @@ static void set_cells(problem *p, unsigned char *mask, const int lo[3], const in
     for (at[2] = lo[2]; at[2] <= hi[2]; at[2]++)
         for (at[1] = lo[1]; at[1] <= hi[1]; at[1]++)
             for (at[0] = lo[0]; at[0] <= hi[0]; at[0]++)
-                mask[element(&p->desc, p->desc.stride_mask, at)] = (unsigned char)kind;
+                mask[element(&p->desc, p->desc.cells.stride_mask, at)] = (unsigned char)kind;
 }
 
 static void draw_block(problem *p, unsigned char *mask, double air)
@@ -237,7 +238,7 @@ static void draw_mask(problem *p)
     pg_desc *d = &p->desc;
     int64_t stride[3] = {0, 0, 0};
     draw_strides(p, stride);
-    memcpy(d->stride_mask, stride, sizeof d->stride_mask);
+    memcpy(d->cells.stride_mask, stride, sizeof d->cells.stride_mask);
     const size_t count = to_next_problem(d, stride);
     unsigned char *mask = keep(p, count);
     memset(mask, 99, count);
@@ -256,7 +257,7 @@ static void draw_mask(problem *p)
     for (size_t c = 0; c < points_of(d); c++) place(d, c, at), fluid += mask[element(d, stride, at)] == PG_FLUID;
     place(d, (size_t)whole(0, (int)points_of(d) - 1), at);
     if (!fluid && chance(0.8)) mask[element(d, stride, at)] = PG_FLUID;
-    d->mask = mask;
+    d->cells.mask = mask;
 }
 
 /* Values of a field of this size: random, in layers, or of two values in blocks. */
@@ -304,15 +305,15 @@ static void draw_coefficients(problem *p)
         int n[3] = {d->n[0], d->n[1], d->n[2]};
         n[a]++;
         const size_t faces = points / (size_t)d->n[a] * (size_t)n[a];
-        if (beta == 1) draw_field(p, (void *)(d->beta_face[a] = keep(p, faces * sizeof(double))), n);
-        if (openness) draw_openness(p, (void *)(d->openness[a] = keep(p, faces * sizeof(double))), faces);
+        if (beta == 1) draw_field(p, (void *)(d->cells.beta_face[a] = keep(p, faces * sizeof(double))), n);
+        if (openness) draw_openness(p, (void *)(d->cells.openness[a] = keep(p, faces * sizeof(double))), faces);
     }
-    if (beta == 2) draw_field(p, (void *)(d->beta_cell = keep(p, points * sizeof(double))), d->n);
+    if (beta == 2) draw_field(p, (void *)(d->cells.beta_cell = keep(p, points * sizeof(double))), d->n);
     if (shift) {
         void *array = keep(p, points * sizeof(double));
         const double none = uniform(0, 1.2);
         for (size_t q = 0; q < points; q++) put(p, array, q, chance(none) ? 0 : decades(-3, 3));
-        d->alpha_cell = array;
+        d->cells.alpha_cell = array;
     }
     if (!(beta == 1 || beta == 2 || openness || shift) || chance(0.8)) draw_mask(p);
     static const int robust[] = {0, 0, 0, 0, 0, PG_NONE, 1, 2, 3};
@@ -422,7 +423,7 @@ static void draw_velocity(problem *p)
     for (int a = 0; a < d->dim; a++) d->velocity[a] = chance(0.2) ? 0 : size * uniform(-1, 1);
     if (d->velocity[0] == 0) d->velocity[0] = size;
     if (d->alpha == 0 && chance(0.6)) d->alpha = decades(-2, 2);
-    if (chance(0.5)) d->flags |= PG_UPWIND;
+    if (chance(0.5)) set_choice(d, choice_of(d) | PG_UPWIND);
 }
 
 static void draw_stop(problem *p)
@@ -446,20 +447,20 @@ static void draw_problem(problem *p, int kind, long number, pg_backend backend)
     state_of_random = (uint64_t)number * 0x2545f4914f6cdd1du + (uint64_t)kind;
     next_random();
     p->desc.backend = backend;
-    p->desc.flags = precisions[whole(0, kind == VELOCITY ? 6 : 7)];
-    if (plain) p->desc.flags = 0;
+    set_choice(&p->desc, precisions[whole(0, kind == VELOCITY ? 6 : 7)]);
+    if (plain) set_choice(&p->desc, 0);
     p->f32 = p->desc.flags == PG_F32;
     draw_shape(p);
     draw_face_values(p);
     if (kind == CELLS) draw_coefficients(p);
-    if (p->desc.mask && chance(0.5)) p->desc.air_value = draw_values(p, PG_AIR, &p->desc.air_values);
-    if (p->desc.mask && chance(0.5)) p->desc.solid_flux = draw_values(p, PG_SOLID, &p->desc.solid_fluxes);
+    if (p->desc.cells.mask && chance(0.5)) p->desc.cells.air_value = draw_values(p, PG_AIR, &p->desc.cells.air_values);
+    if (p->desc.cells.mask && chance(0.5)) p->desc.cells.solid_flux = draw_values(p, PG_SOLID, &p->desc.cells.solid_fluxes);
     draw_arrays(p);
-    p->desc.flags |= draw_method(p);
+    set_choice(&p->desc, choice_of(&p->desc) | draw_method(p));
     if (kind == VELOCITY) draw_velocity(p);
     draw_stop(p);
     if (!plain) return;
-    p->desc.flags &= PG_UPWIND, p->desc.robust = 0;
+    set_choice(&p->desc, p->desc.flags & PG_UPWIND), p->desc.robust = 0;
     memset(&p->stop, 0, sizeof p->stop);
 }
 
@@ -560,12 +561,12 @@ static real coefficient(const problem *p, const int at[3], int a, int end)
     if (d->face[2 * a].kind == PG_PERIODIC && face[a] == d->n[a]) face[a] = 0;
     const size_t q = (size_t)face[0] + (size_t)n[0] * ((size_t)face[1] + (size_t)n[1] * (size_t)face[2]);
     real c = d->beta != 0 ? d->beta : 1;
-    if (d->beta_face[a]) c *= get(p, d->beta_face[a], q);
-    if (d->openness[a]) c *= get(p, d->openness[a], q);
-    if (!d->beta_cell) return c;
-    const real own = get(p, d->beta_cell, packed(d, at));
+    if (d->cells.beta_face[a]) c *= get(p, d->cells.beta_face[a], q);
+    if (d->cells.openness[a]) c *= get(p, d->cells.openness[a], q);
+    if (!d->cells.beta_cell) return c;
+    const real own = get(p, d->cells.beta_cell, packed(d, at));
     if (!beside(d, at, a, end, to)) return c * own;
-    return c * 2 / (1 / own + 1 / (real)get(p, d->beta_cell, packed(d, to)));
+    return c * 2 / (1 / own + 1 / (real)get(p, d->cells.beta_cell, packed(d, to)));
 }
 
 /* Adds up what the list gives sides where fluid meets this kind. */
@@ -679,8 +680,8 @@ static void matrix_create(matrix *m, const problem *p)
     int *const number_of = reserve(points * sizeof *number_of), at[3];
     char *const held = reserve(points);
     real *const of_side = reserve(6 * points * sizeof *of_side);
-    add_listed(d, d->air_value, d->air_values, PG_AIR, of_side);
-    add_listed(d, d->solid_flux, d->solid_fluxes, PG_SOLID, of_side);
+    add_listed(d, d->cells.air_value, d->cells.air_values, PG_AIR, of_side);
+    add_listed(d, d->cells.solid_flux, d->cells.solid_fluxes, PG_SOLID, of_side);
     for (size_t c = 0; c < points; c++) {
         place(d, c, at);
         number_of[c] = kind_of(d, at) == PG_FLUID ? m->rows : -1;
@@ -689,7 +690,7 @@ static void matrix_create(matrix *m, const problem *p)
     for (int i = 0; i < m->rows; i++) {
         row *const r = &m->row[i];
         r->part = -1, r->diagonal = d->alpha;
-        if (d->alpha_cell) r->diagonal += get(p, d->alpha_cell, packed(d, r->at));
+        if (d->cells.alpha_cell) r->diagonal += get(p, d->cells.alpha_cell, packed(d, r->at));
         const real alpha = r->diagonal, eps = p->f32 ? 0x1p-23L : 0x1p-52L;
         char by_side = 0;
         r->volume = t[0].w[r->at[0]] * t[1].w[r->at[1]] * t[2].w[r->at[2]];
@@ -738,7 +739,7 @@ static const char *method_of(const problem *p)
         {PG_PRECOND_AINV2, "+ainv2"}, {PG_PRECOND_DIRECT, "+direct"}, {PG_SMOOTH_JACOBI, " jacobi"},
         {PG_SMOOTH_CHEBYSHEV, " chebyshev"}, {PG_SMOOTH_LINES, " lines"}, {PG_SYMMETRIC, " symmetric"},
         {PG_KEEP_CYCLES, " levels"}, {PG_UPWIND, " upwind"}};
-    const unsigned flags = p->desc.flags;
+    const unsigned flags = choice_of(&p->desc);
     int used = snprintf(text, sizeof text, "%s ", flags & PG_F32 ? "f32" : flags & PG_MIXED ? "mixed" : "f64");
     for (size_t q = 0; q < sizeof names / sizeof *names; q++)
         if (flags & names[q].flag && used < (int)sizeof text - 16)
@@ -812,7 +813,7 @@ static real tolerance_of(const problem *p, const truth *t)
 
 static int is_default(const problem *p)
 {
-    const unsigned chosen = p->desc.flags & ~(unsigned)(PG_F64 | PG_F32 | PG_MIXED | PG_FASTEST);
+    const unsigned chosen = choice_of(&p->desc) & ~(unsigned)(PG_F64 | PG_F32 | PG_MIXED | PG_FASTEST);
     return chosen == 0;
 }
 
@@ -921,7 +922,7 @@ static void print_problem(const problem *p)
     const pg_desc *d = &p->desc;
     printf("%s %ld: %d x %d x %d, dim %d, %s, alpha %.17g, beta %.17g, batch %d, robust %d, coarsest %d, flags 0x%x\n",
            kind_names[p->kind], p->number, d->n[0], d->n[1], d->n[2], d->dim, method_of(p), d->alpha, d->beta, d->batch,
-           d->robust, d->coarsest, d->flags);
+           (int)d->robust, d->coarsest, choice_of(d));
     for (int q = 0; q < 2 * d->dim; q++)
         printf("    face %d: %s, %s, a %g, b %g, centring %d, h %.17g, velocity %g\n", q,
                d->face[q].kind == PG_PERIODIC    ? "periodic"
@@ -931,9 +932,9 @@ static void print_problem(const problem *p)
                d->face[q].array ? "array" : d->face[q].value != 0 ? "constant" : "0", d->face[q].a, d->face[q].b,
                d->centring[q / 2], d->h[q / 2], d->velocity[q / 2]);
     printf("   %s%s%s%s%s%s weak %d, contrast %g, %d air values, %d solid fluxes, strides u %ld %ld %ld f %ld %ld %ld\n",
-           d->mask ? " mask," : "", d->beta_face[0] ? " beta_face," : "", d->beta_cell ? " beta_cell," : "",
-           d->openness[0] ? " openness," : "", d->alpha_cell ? " alpha_cell," : "", d->coord[0] || d->coord[1] ? " coord," : "",
-           p->weak, p->contrast, d->air_values, d->solid_fluxes, (long)d->stride_u[0], (long)d->stride_u[1],
+           d->cells.mask ? " mask," : "", d->cells.beta_face[0] ? " beta_face," : "", d->cells.beta_cell ? " beta_cell," : "",
+           d->cells.openness[0] ? " openness," : "", d->cells.alpha_cell ? " alpha_cell," : "", d->coord[0] || d->coord[1] ? " coord," : "",
+           p->weak, p->contrast, d->cells.air_values, d->cells.solid_fluxes, (long)d->stride_u[0], (long)d->stride_u[1],
            (long)d->stride_u[2], (long)d->stride_f[0], (long)d->stride_f[1], (long)d->stride_f[2]);
     printf("    stop: rtol %g, atol %g, relative_to_first %d, min_iter %d, max_iter %d, check %d, norm %d, guess %d; u %s\n",
            p->stop.rtol, p->stop.atol, p->stop.relative_to_first, p->stop.min_iter, p->stop.max_iter, p->stop.check,
@@ -949,20 +950,20 @@ static void print_data(const problem *p)
         print_doubles("coord", a, d->coord[a], intervals_of(d, a) + 1);
         print_doubles("weight", a, d->weight[a], d->n[a]);
         print_doubles("conductance", a, d->conductance[a], d->n[a] + 1);
-        print_array(p, "beta_face", d->beta_face[a], points / (size_t)d->n[a] * (size_t)(d->n[a] + 1));
-        print_array(p, "openness", d->openness[a], points / (size_t)d->n[a] * (size_t)(d->n[a] + 1));
+        print_array(p, "beta_face", d->cells.beta_face[a], points / (size_t)d->n[a] * (size_t)(d->n[a] + 1));
+        print_array(p, "openness", d->cells.openness[a], points / (size_t)d->n[a] * (size_t)(d->n[a] + 1));
         for (int e = 0; e < 2; e++) {
             print_array(p, e ? "face high" : "face low", d->face[2 * a + e].array, points / (size_t)d->n[a] * batch);
             if (d->face[2 * a + e].value != 0) printf("    face %d = %.17g\n", 2 * a + e, d->face[2 * a + e].value);
         }
     }
-    print_array(p, "beta_cell", d->beta_cell, points), print_array(p, "alpha_cell", d->alpha_cell, points);
-    print_values("air_value", d->air_value, d->air_values), print_values("solid_flux", d->solid_flux, d->solid_fluxes);
-    for (size_t c = 0; c < points && d->mask; c++) {
+    print_array(p, "beta_cell", d->cells.beta_cell, points), print_array(p, "alpha_cell", d->cells.alpha_cell, points);
+    print_values("air_value", d->cells.air_value, d->cells.air_values), print_values("solid_flux", d->cells.solid_flux, d->cells.solid_fluxes);
+    for (size_t c = 0; c < points && d->cells.mask; c++) {
         place(d, c, at);
         printf("%s%c", at[0] == 0 ? at[1] == 0 ? "\n    " : "\n    " : "", ".#o"[kind_of(d, at)]);
     }
-    if (d->mask) puts("");
+    if (d->cells.mask) puts("");
     print_array(p, "f", p->f, p->count_f), print_array(p, "u before", p->u_before, p->count_u);
     print_array(p, "u", p->u, p->count_u);
 }

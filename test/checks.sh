@@ -285,6 +285,8 @@ races_and_memory() {
 hello
 charges
 projection
+steps
+electrode
 cube -n 31
 own_stream
 many_gpus -n 24

@@ -23,6 +23,7 @@ extern "C" {   /* cmocka.h has none of its own */
 }
 #endif
 #include "poisson_gpu.h"
+#include "choice.h"
 
 #define PI 3.14159265358979323846
 

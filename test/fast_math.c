@@ -89,7 +89,7 @@ static void solve_dense(unsigned flags, double value, int where, const char *nam
 {
     char text[80];
     pg_dense_desc desc = {0};
-    pg_dense *solver = NULL;
+    pg_solver *solver = NULL;
     pg_report report;
     for (int i = 0; i < N * N; i++) u64[i] = i % (N + 1) ? i % 3 - 1 : 2 * N;
     for (int i = 0; i < N; i++) f64[i] = 1, f64[N + i] = 0.25;
@@ -98,13 +98,13 @@ static void solve_dense(unsigned flags, double value, int where, const char *nam
     desc.n = N, desc.A = u64, desc.flags = flags;
     snprintf(text, sizeof text, "dense, flags 0x%x, %s at place %d", flags, name, where);
     const pg_status created = pg_dense_create(&desc, &solver);
-    expect(created == PG_OK, pg_dense_last_error(NULL), text);
+    expect(created == PG_OK, pg_last_error(NULL), text);
     if (created != PG_OK) return;
-    expect(pg_dense_solve(solver, f64 + N, f64, NULL) == PG_OK, pg_dense_last_error(solver), text);
-    pg_dense_get_report(solver, &report);
+    expect(pg_solve(solver, f64 + N, f64, NULL) == PG_OK, pg_last_error(solver), text);
+    pg_get_report(solver, &report);
     expect(report.outcome == PG_NOT_A_NUMBER, report.message, text);
     expect(f64[N] == 0.25 && f64[2 * N - 1] == 0.25, "u was touched", text);
-    pg_dense_destroy(solver);
+    pg_destroy(solver);
 }
 
 int main(void)

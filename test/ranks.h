@@ -128,7 +128,7 @@ static void compare_slopes(pg_solver *s, const pg_desc *d, int rank, const doubl
 static void measure(pg_solver *s, const double *u, const double *f, double norm[4], double *sum, double *dot)
 {
     for (int q = 0; q < 4; q++) RANK_OK(pg_norm(s, u, (pg_norm_kind)q, &norm[q]), s);
-    RANK_OK(pg_sum(s, u, sum), s);
+    RANK_OK(pg_dot(s, u, NULL, sum), s);
     RANK_OK(pg_dot(s, u, f, dot), s);
 }
 
@@ -144,12 +144,12 @@ static void random_media(ranks_case *c, whole_box *w, rng *r)
 {
     pg_desc *const d = &c->desc;
     const int64_t cells = media_points(d, 3);
-    d->air_values = 0;
+    d->cells.air_values = 0;
     if (c->media & 1) {
         w->mask = (unsigned char *)allocate((size_t)cells);
         for (int64_t p = 0; p < cells; p++) w->mask[p] = rng_int(r, 0, 9) < 8 ? PG_FLUID : rng_int(r, 0, 1) ? PG_SOLID : PG_AIR;
         w->mask[cells / 2] = PG_FLUID;
-        d->mask = w->mask;
+        d->cells.mask = w->mask;
     }
     for (int q = 0; q < 7; q++) {
         const int a = q % 4;
@@ -157,10 +157,10 @@ static void random_media(ranks_case *c, whole_box *w, rng *r)
         const int64_t points = media_points(d, a);
         w->media[q] = (double *)allocate((size_t)points * sizeof(double));
         for (int64_t p = 0; p < points; p++) w->media[q][p] = rng_uniform(r, 0.1, 1);
-        *(q < 3 ? &d->beta_face[a] : q == 3 ? &d->alpha_cell : &d->openness[a]) = w->media[q];
+        *(q < 3 ? &d->cells.beta_face[a] : q == 3 ? &d->cells.alpha_cell : &d->cells.openness[a]) = w->media[q];
     }
-    for (int tries = 0; tries < 20000 && c->media & 16 && d->air_values < 8; tries++) {
-        pg_cell_value *const v = &w->air[d->air_values];
+    for (int tries = 0; tries < 20000 && c->media & 16 && d->cells.air_values < 8; tries++) {
+        pg_cell_value *const v = &w->air[d->cells.air_values];
         int beside[3];
         for (int a = 0; a < 3; a++) beside[a] = v->cell[a] = rng_int(r, 0, d->n[a] - 1);
         v->face = rng_int(r, 0, 2 * d->dim - 1), v->value = rng_uniform(r, -1, 1);
@@ -170,9 +170,9 @@ static void random_media(ranks_case *c, whole_box *w, rng *r)
         const int64_t row = d->n[0], plane = row * d->n[1];
         if (w->mask[v->cell[0] + row * v->cell[1] + plane * v->cell[2]] == PG_FLUID &&
             w->mask[beside[0] + row * beside[1] + plane * beside[2]] == PG_AIR)
-            d->air_values++;
+            d->cells.air_values++;
     }
-    if (d->air_values) d->air_value = w->air;
+    if (d->cells.air_values) d->cells.air_value = w->air;
 }
 
 /* A rank's part of media, in host memory: the fields of whole_box, then the mask. */
@@ -219,11 +219,11 @@ static void give_media(pg_desc *d, const part_of_media *m, int rank, int on_devi
         if (on_device) held[q] = to_device(rank, m->array[q], m->bytes[q]);
         const void *const array = on_device ? held[q] : m->array[q];
         if (q == 7)
-            d->mask = (const unsigned char *)array;
+            d->cells.mask = (const unsigned char *)array;
         else
-            *(q < 3 ? &d->beta_face[a] : q == 3 ? &d->alpha_cell : &d->openness[a]) = array;
+            *(q < 3 ? &d->cells.beta_face[a] : q == 3 ? &d->cells.alpha_cell : &d->cells.openness[a]) = array;
     }
-    memcpy(d->stride_mask, m->stride_mask, sizeof d->stride_mask);
+    memcpy(d->cells.stride_mask, m->stride_mask, sizeof d->cells.stride_mask);
 }
 
 static void take_media(void *held[8])
@@ -334,10 +334,10 @@ static pg_solver *create_with_media(pg_desc *d, const ranks_case *c, int rank, p
         RANK_OK(pg_create(d, &s), NULL);
         return s;
     }
-    if (mask && !d->air_values) m->array[7] = allocate(m->bytes[7]);    /* else pg_create checks the sides of values */
+    if (mask && !d->cells.air_values) m->array[7] = allocate(m->bytes[7]);    /* else pg_create checks the sides of values */
     if (m->array[7] != mask) memset(m->array[7], PG_FLUID, m->bytes[7]);
-    for (int q = 0; q < d->air_values; q++) air[q] = d->air_value[q], air[q].value = 5;
-    before.air_value = air;
+    for (int q = 0; q < d->cells.air_values; q++) air[q] = d->cells.air_value[q], air[q].value = 5;
+    before.cells.air_value = air;
     for (int q = 0; q < 7; q++)
         if (m->array[q]) *(double *)m->array[q] *= 0.5;
     give_media(&before, m, rank, c->on_device, first);
@@ -347,9 +347,7 @@ static pg_solver *create_with_media(pg_desc *d, const ranks_case *c, int rank, p
     for (int q = 0; q < 7; q++)
         if (m->array[q]) *(double *)m->array[q] *= 2;
     give_media(d, m, rank, c->on_device, held);
-    if (d->mask) RANK_OK(pg_set_mask(s, d->mask), s);
-    RANK_OK(pg_set_coefficients(s, c->on_device ? d : NULL), s);
-    RANK_OK(pg_set_cell_values(s, d->air_value, d->air_values, NULL, 0), s);
+    RANK_OK(pg_set_cells(s, &d->cells), s);
     take_media(first);
     return s;
 }
@@ -497,7 +495,7 @@ static void stretch(ranks_case *c, double ratio)
 static void set_sweeps_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
     static const unsigned methods[] = {PG_JACOBI, PG_RBGS, PG_SOR};
-    c->desc.flags = methods[turn % 3];
+    set_choice(&c->desc, methods[turn % 3]);
     c->work = SWEEP, c->count = 5;
 }
 
@@ -505,19 +503,19 @@ static void set_products_residuals_and_slopes_have_the_bits_of_one_rank(ranks_ca
 {
     if (turn % 3 == 2) stretch(c, 2);
     if (turn % 5 == 2) c->desc.batch = 2;
-    c->desc.flags = PG_RBGS;
+    set_choice(&c->desc, PG_RBGS);
     c->work = turn % 2 ? APPLY : RESIDUAL;
 }
 
 static void set_cycles_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
-    c->desc.flags = turn % 2 ? PG_VCYCLE : PG_WCYCLE;
+    set_choice(&c->desc, turn % 2 ? PG_VCYCLE : PG_WCYCLE);
     c->work = CYCLE, c->count = 2;
 }
 
 static void set_full_multigrid_has_the_bits_of_one_rank(ranks_case *c, int turn)
 {
-    c->desc.flags = PG_FMG;
+    set_choice(&c->desc, PG_FMG);
     c->work = SOLVE, c->stop.max_iter = 1 + turn % 2;
     // What is subtracted from a singular problem's f, and from u, are sums over the ranks.
     if (turn % 3 != 1) c->tolerance = 1e-12;
@@ -527,7 +525,7 @@ static void set_full_multigrid_has_the_bits_of_one_rank(ranks_case *c, int turn)
 static void set_smoothers_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
     static const unsigned smoothers[] = {PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC, PG_SMOOTH_LINES};
-    c->desc.flags = PG_VCYCLE | smoothers[turn % 4];
+    set_choice(&c->desc, PG_VCYCLE | smoothers[turn % 4]);
     if (!(c->desc.flags & PG_SYMMETRIC)) c->desc.nu_pre = 1 + turn % 3, c->desc.nu_post = 1 + turn % 2;
     c->work = CYCLE, c->count = 2;
 }
@@ -536,7 +534,7 @@ static void set_smoothers_have_the_bits_of_one_rank(ranks_case *c, int turn)
 static void set_stretched_boxes_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
     stretch(c, turn % 2 ? 1.3 : 4);
-    c->desc.flags = (turn % 3 ? PG_VCYCLE : PG_RBGS) | (turn % 3 ? PG_KEEP_CYCLES : 0);
+    set_choice(&c->desc, (turn % 3 ? PG_VCYCLE : PG_RBGS) | (turn % 3 ? PG_KEEP_CYCLES : 0));
     c->work = turn % 3 ? CYCLE : SWEEP, c->count = 2;
 }
 
@@ -544,7 +542,7 @@ static void set_stretched_boxes_have_the_bits_of_one_rank(ranks_case *c, int tur
 static void set_weak_axes_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
     c->desc.h[c->desc.dim - 1] *= turn % 2 ? 30 : 1.0 / 30;
-    c->desc.flags = PG_VCYCLE;
+    set_choice(&c->desc, PG_VCYCLE);
     c->work = CYCLE, c->count = 2;
 }
 
@@ -553,7 +551,7 @@ static void set_solves_agree_with_one_rank(ranks_case *c, int turn)
 {
     static const unsigned methods[] = {PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_FASTEST, PG_VCYCLE | PG_MIXED, PG_FMG | PG_MIXED,
                                        PG_FMG | PG_SYMMETRIC};
-    c->desc.flags = methods[turn % 7];
+    set_choice(&c->desc, methods[turn % 7]);
     c->work = SOLVE;
     c->stop.rtol = 1e-11;
     c->tolerance = 1e-8;
@@ -564,8 +562,8 @@ static void set_krylov_methods_agree_with_one_rank(ranks_case *c, int turn)
     static const unsigned methods[] = {PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB},
                           preconditioners[] = {PG_PRECOND_CYCLE, PG_PRECOND_DIAGONAL, PG_PRECOND_NONE, PG_PRECOND_AINV,
                                                PG_PRECOND_AINV2};
-    c->desc.flags = methods[turn % 4] | preconditioners[turn % 5];
-    if (turn % 20 < 3 && turn % 5 == 0 && turn % 4 < 3) c->desc.flags |= PG_MIXED;
+    set_choice(&c->desc, methods[turn % 4] | preconditioners[turn % 5]);
+    if (turn % 20 < 3 && turn % 5 == 0 && turn % 4 < 3) set_choice(&c->desc, choice_of(&c->desc) | PG_MIXED);
     c->work = SOLVE;
     c->stop.rtol = small_run() && turn % 4 < 2 ? 1e-5 : 1e-10;    /* iterates of CG agree */
     c->tolerance = 1e-7;
@@ -574,7 +572,7 @@ static void set_krylov_methods_agree_with_one_rank(ranks_case *c, int turn)
 /* With a velocity, whose matrix is not symmetric. */
 static void set_advection_agrees_with_one_rank(ranks_case *c, int turn)
 {
-    c->desc.flags = PG_UPWIND | (turn % 3 == 0 ? PG_RBGS : turn % 3 == 1 ? PG_BICGSTAB : PG_PIPEBICGSTAB);
+    set_choice(&c->desc, PG_UPWIND | (turn % 3 == 0 ? PG_RBGS : turn % 3 == 1 ? PG_BICGSTAB : PG_PIPEBICGSTAB));
     for (int a = 0; a < c->desc.dim; a++) c->desc.velocity[a] = a == turn % 2 ? 3 : -2;
     c->desc.alpha = 2;
     c->work = SOLVE;
@@ -586,7 +584,7 @@ static void set_advection_agrees_with_one_rank(ranks_case *c, int turn)
 static void set_batches_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
     c->desc.batch = 3;
-    c->desc.flags = turn % 2 ? PG_VCYCLE : PG_RBGS;
+    set_choice(&c->desc, turn % 2 ? PG_VCYCLE : PG_RBGS);
     c->work = turn % 3 ? SOLVE : turn % 2 ? CYCLE : SWEEP;
     c->count = c->stop.max_iter = 2;
     c->tolerance = turn % 3 == 1 ? 0 : 1e-12;    // of singular problems means are subtracted
@@ -607,14 +605,14 @@ static void set_direct_solves_agree_with_one_rank(ranks_case *c, int turn)
         c->desc.coord[a] = c->desc.weight[a] = c->desc.conductance[a] = NULL;
         c->desc.h[a] = 0.1;
     }
-    c->desc.flags = methods[turn % 5];
+    set_choice(&c->desc, methods[turn % 5]);
     if (turn % 5 == 2) c->desc.batch = 2;
-    if (c->desc.flags & PG_PRECOND_DIRECT) {
+    if (c->desc.precond == PG_PRECOND_DIRECT) {
         stretch(c, 1.2);
         c->desc.batch = turn % 3;
     }
     c->work = SOLVE;
-    if (turn % 2 || c->desc.flags & PG_PRECOND_DIRECT) c->stop.rtol = 1e-9;
+    if (turn % 2 || c->desc.precond == PG_PRECOND_DIRECT) c->stop.rtol = 1e-9;
     c->tolerance = c->stop.rtol == PG_NONE && !(c->desc.flags & PG_MIXED) ? 1e-10 : 1e-6;
 }
 
@@ -624,7 +622,7 @@ static void set_obstacles_have_the_bits_of_one_rank(ranks_case *c, int turn)
     static const unsigned methods[] = {PG_FMG, PG_CG | PG_PRECOND_DIAGONAL, PG_RBGS, PG_VCYCLE, PG_BICGSTAB,
                                        PG_FMG | PG_COARSEN_CELLS, PG_FMG | PG_MIXED};
     for (int a = 0; a < c->desc.dim; a++) c->desc.centring[a] = PG_CELL;
-    c->desc.flags = methods[turn % 7];
+    set_choice(&c->desc, methods[turn % 7]);
     c->media = c->desc.flags & PG_COARSEN_CELLS ? 1 : turn % 3 ? 1 + 2 * (turn % 8) : 2 + 4 * (turn % 2);
     if (turn % 5 == 1 && c->media & 1 && !(c->desc.flags & PG_COARSEN_CELLS)) c->media |= 16;
     if (turn % 6 == 1) c->desc.batch = 2;
@@ -646,7 +644,7 @@ static const early_refusal early_refusals[] = {
     {"time_limit", [](pg_desc *d) { d->time_limit = -3; }, 1},
     {"time_limit", [](pg_desc *d) { d->time_limit = NAN; }, 1},
     {"n[0]", [](pg_desc *d) { d->n[0] = -1; }, 1},
-    {"flags", [](pg_desc *d) { d->flags = PG_CG | PG_FMG; }, 1},
+    {"flags", [](pg_desc *d) { set_choice(d, PG_CG | PG_FMG); }, 1},
     {"alpha", [](pg_desc *d) { d->alpha = NAN; }, 1},
     {"allocator", [](pg_desc *d) { d->allocator.alloc = [](void *, size_t, pg_memory, pg_stream) { return (void *)NULL; }; }, 1},
     {"stride_u", [](pg_desc *d) { d->stride_u[0] = INT64_MAX; }, 1},

@@ -1,6 +1,7 @@
 /* What the compile-time switches leave out is refused by name and costs nothing; the rest works. Compiled with the switches
    that poisson_gpu.cu was compiled with, and linked to it; see test/checks.sh. */
 #include "poisson_gpu.h"
+#include "choice.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ static pg_desc square(unsigned flags)
     pg_desc d;
     memset(&d, 0, sizeof d);
     d.n[0] = d.n[1] = N;
-    d.flags = flags;
+    set_choice(&d, flags);
     d.backend = PG_CPU;
     return d;
 }
@@ -100,7 +101,7 @@ static void solve_dense(unsigned flags, int left_out, const char *name)
     static double a[4], u[2], f[2];
     const float single[4] = {2, 1, 1, 2};
     pg_dense_desc d;
-    pg_dense *solver = NULL;
+    pg_solver *solver = NULL;
     memset(&d, 0, sizeof d);
     a[0] = a[3] = 2, a[1] = a[2] = 1;
     d.n = 2;
@@ -110,12 +111,12 @@ static void solve_dense(unsigned flags, int left_out, const char *name)
     const pg_status status = pg_dense_create(&d, &solver);
     if (left_out) {
         expect(status == PG_ERROR_UNSUPPORTED && !solver, "refused", name);
-        expect(strstr(pg_dense_last_error(NULL), name) != NULL, "the message names the switch", pg_dense_last_error(NULL));
-        pg_dense_destroy(solver);
+        expect(strstr(pg_last_error(NULL), name) != NULL, "the message names the switch", pg_last_error(NULL));
+        pg_destroy(solver);
         return;
     }
-    expect(status == PG_OK && pg_dense_solve(solver, u, f, NULL) == PG_OK, "solved", pg_dense_last_error(solver));
-    pg_dense_destroy(solver);
+    expect(status == PG_OK && pg_solve(solver, u, f, NULL) == PG_OK, "solved", pg_last_error(solver));
+    pg_destroy(solver);
 }
 
 /* An obstacle in a box: the default is conjugate gradients, or cycles where those are left out. */
@@ -129,7 +130,7 @@ static void solve_among_obstacles(void)
         const int solid = i / N > 9 && i / N < 15 && i % N > 12 && i % N < 22;
         u[i] = 0, f[i] = solid ? 0 : i % 7 - 3, mask[i] = solid ? PG_SOLID : PG_FLUID;
     }
-    d.mask = mask;
+    d.cells.mask = mask;
     d.centring[0] = d.centring[1] = PG_CELL;
     if (no_cells) {
         expect(pg_solve_once(&d, u, f, &report) == PG_ERROR_UNSUPPORTED, "no masks", pg_last_error(NULL));

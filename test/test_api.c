@@ -98,25 +98,29 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(stride_overflows, d->stride_u[1] = INT64_MAX, PG_ERROR_ARGUMENT, "stride_u", "9223372036854775807")             \
     X(stride_overflows_later, d->stride_f[0] = INT64_MAX / 4, PG_ERROR_ARGUMENT, "stride_f", "2305843009213693951")   \
                                                                                                                       \
-    X(flag_unknown, d->flags = 0x20000000, PG_ERROR_ARGUMENT, "flags", "0x20000000")                                  \
-    X(flag_unknown_high, d->flags = 0x80000000u | PG_F32, PG_ERROR_ARGUMENT, "flags", "0x80000000")                   \
-    X(two_precisions, d->flags = PG_F64 | PG_F32, PG_ERROR_ARGUMENT, "precision", "0x3")                              \
-    X(two_precisions_mixed, d->flags = PG_F32 | PG_MIXED, PG_ERROR_ARGUMENT, "precision", "0x6")                      \
-    X(two_methods, d->flags = PG_VCYCLE | PG_FMG, PG_ERROR_ARGUMENT, "method", "0x280")                               \
-    X(two_sweeps, d->flags = PG_JACOBI | PG_SOR, PG_ERROR_ARGUMENT, "method", "0x50")                                 \
-    X(three_methods, d->flags = PG_RBGS | PG_SOR | PG_WCYCLE, PG_ERROR_ARGUMENT, "method", "0x160")                   \
-    X(two_smoothers, d->flags = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI, PG_ERROR_ARGUMENT, "smoother", "0x30000")          \
-    X(two_smoothers_chebyshev, d->flags = PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV, PG_ERROR_ARGUMENT,                  \
+    X(flag_unknown, set_choice(d, 0x20000000), PG_ERROR_ARGUMENT, "flags", "0x20000000")                                  \
+    X(flag_unknown_high, set_choice(d, 0x80000000u | PG_F32), PG_ERROR_ARGUMENT, "flags", "0x80000000")                   \
+    X(two_precisions, set_choice(d, PG_F64 | PG_F32), PG_ERROR_ARGUMENT, "precision", "0x3")                              \
+    X(two_precisions_mixed, set_choice(d, PG_F32 | PG_MIXED), PG_ERROR_ARGUMENT, "precision", "0x6")                      \
+    X(two_methods, set_choice(d, PG_VCYCLE | PG_FMG), PG_ERROR_ARGUMENT, "method", "0x280")                               \
+    X(two_sweeps, set_choice(d, PG_JACOBI | PG_SOR), PG_ERROR_ARGUMENT, "method", "0x50")                                 \
+    X(three_methods, set_choice(d, PG_RBGS | PG_SOR | PG_WCYCLE), PG_ERROR_ARGUMENT, "method", "0x160")                   \
+    X(two_smoothers, set_choice(d, PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI), PG_ERROR_ARGUMENT, "smoother", "0x30000")          \
+    X(two_smoothers_chebyshev, set_choice(d, PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV), PG_ERROR_ARGUMENT,                  \
       "smoother", "0x60000")                                                                                          \
-    X(smoother_of_sor, d->flags = PG_SOR | PG_SMOOTH_RBGS, PG_ERROR_UNSUPPORTED, "PG_SOR", "0x10000")                 \
-    X(smoother_of_rbgs, d->flags = PG_RBGS | PG_SMOOTH_JACOBI, PG_ERROR_UNSUPPORTED, "PG_RBGS", "0x20000")            \
-    X(smoother_of_jacobi, d->flags = PG_JACOBI | PG_SMOOTH_CHEBYSHEV, PG_ERROR_UNSUPPORTED, "PG_JACOBI", "0x40000")   \
-    X(mixed_jacobi, d->flags = PG_MIXED | PG_JACOBI, PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_JACOBI")                   \
-    X(mixed_rbgs, d->flags = PG_MIXED | PG_RBGS, PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_RBGS")                         \
-    X(mixed_sor, d->flags = PG_MIXED | PG_SOR, PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_SOR")                            \
-    X(symmetric_jacobi, d->flags = PG_SYMMETRIC | PG_JACOBI, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_JACOBI")       \
-    X(symmetric_sor, d->flags = PG_SYMMETRIC | PG_SOR, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_SOR")                \
-    X(symmetric_unequal, (d->flags = PG_SYMMETRIC | PG_VCYCLE, d->nu_pre = 3, d->nu_post = 1), PG_ERROR_ARGUMENT,     \
+    X(smoother_in_flags, d->flags = PG_FMG | PG_SMOOTH_RBGS, PG_ERROR_ARGUMENT, "smoother of the desc", "0x10000")     \
+    X(precond_in_flags, d->flags = PG_CG | PG_PRECOND_AINV, PG_ERROR_ARGUMENT, "precond of the desc", "0x1000000")     \
+    X(smoother_unknown, d->smoother = (pg_smoother)7, PG_ERROR_ARGUMENT, "smoother", "0x7")                          \
+    X(precond_unknown, d->precond = (pg_precond)3, PG_ERROR_ARGUMENT, "precond", "0x3")                              \
+    X(smoother_of_sor, set_choice(d, PG_SOR | PG_SMOOTH_RBGS), PG_ERROR_UNSUPPORTED, "PG_SOR", "PG_SMOOTH_RBGS")                 \
+    X(smoother_of_rbgs, set_choice(d, PG_RBGS | PG_SMOOTH_JACOBI), PG_ERROR_UNSUPPORTED, "PG_RBGS", "PG_SMOOTH_JACOBI")            \
+    X(smoother_of_jacobi, set_choice(d, PG_JACOBI | PG_SMOOTH_CHEBYSHEV), PG_ERROR_UNSUPPORTED, "PG_JACOBI", "PG_SMOOTH_CHEBYSHEV")   \
+    X(mixed_jacobi, set_choice(d, PG_MIXED | PG_JACOBI), PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_JACOBI")                   \
+    X(mixed_rbgs, set_choice(d, PG_MIXED | PG_RBGS), PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_RBGS")                         \
+    X(mixed_sor, set_choice(d, PG_MIXED | PG_SOR), PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_SOR")                            \
+    X(symmetric_jacobi, set_choice(d, PG_SYMMETRIC | PG_JACOBI), PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_JACOBI")       \
+    X(symmetric_sor, set_choice(d, PG_SYMMETRIC | PG_SOR), PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_SOR")                \
+    X(symmetric_unequal, (set_choice(d, PG_SYMMETRIC | PG_VCYCLE), d->nu_pre = 3, d->nu_post = 1), PG_ERROR_ARGUMENT,     \
       "PG_SYMMETRIC", "3 and 1")                                                                                      \
                                                                                                                       \
     X(h_nan, d->h[0] = NAN, PG_ERROR_ARGUMENT, "h[0]", "nan")                                                         \
@@ -124,7 +128,7 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(h_infinite, d->h[2] = INFINITY, PG_ERROR_ARGUMENT, "h[2]", "inf")                                               \
     X(h_square_underflows, d->h[1] = 1e-200, PG_ERROR_ARGUMENT, "h[1]", "1e-200")                                     \
     X(h_square_overflows, d->h[2] = 1e200, PG_ERROR_ARGUMENT, "h[2]", "1e+200")                                       \
-    X(h_square_underflows_f32, (d->h[0] = 1e-25, d->flags = PG_F32), PG_ERROR_ARGUMENT, "h[0]", "1e-25")              \
+    X(h_square_underflows_f32, (d->h[0] = 1e-25, set_choice(d, PG_F32)), PG_ERROR_ARGUMENT, "h[0]", "1e-25")              \
     X(h_and_coord, (d->h[0] = 0.125, d->coord[0] = uneven), PG_ERROR_ARGUMENT, "h[0]", "coord[0]")                    \
     X(coord_falls, d->coord[0] = falling, PG_ERROR_ARGUMENT, "coord[0]", "3.5")                                       \
     X(coord_twice, d->coord[0] = doubled, PG_ERROR_ARGUMENT, "coord[0]", "[4] is 4")                                  \
@@ -151,8 +155,8 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(periodic_zero_ends, (set_ends(d, 0, "PP"), d->conductance[0] = open_ends), PG_ERROR_ARGUMENT,                   \
       "conductance[0]", "is 0")                                                                                       \
     X(no_sweep_at_all, d->nu_pre = d->nu_post = PG_NONE, PG_ERROR_ARGUMENT, "nu_pre", "PG_NONE")                      \
-    X(omega_of_rbgs, (d->flags = PG_RBGS, d->omega = 1.5), PG_ERROR_UNSUPPORTED, "omega", "1.5")                      \
-    X(omega_of_chebyshev, (d->flags = PG_SMOOTH_CHEBYSHEV, d->omega = 0.5), PG_ERROR_UNSUPPORTED, "omega", "0.5")     \
+    X(omega_of_rbgs, (set_choice(d, PG_RBGS), d->omega = 1.5), PG_ERROR_UNSUPPORTED, "omega", "1.5")                      \
+    X(omega_of_chebyshev, (set_choice(d, PG_SMOOTH_CHEBYSHEV), d->omega = 0.5), PG_ERROR_UNSUPPORTED, "omega", "0.5")     \
     X(robin_b_zero, face(d, PG_Y_LOW, PG_ROBIN, 0, 1, 0), PG_ERROR_ARGUMENT, "face y low", "b = 0")                   \
     X(robin_a_times_b_negative, face(d, PG_Y_LOW, PG_ROBIN, 0, 1, -0.75), PG_ERROR_ARGUMENT, "face y low", "-0.75")   \
     X(robin_a_negative, face(d, PG_X_HIGH, PG_ROBIN, 0, -1.25, 0.5), PG_ERROR_ARGUMENT, "face x high", "-1.25")       \
@@ -161,25 +165,25 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(robin_b_infinite, face(d, PG_Z_LOW, PG_ROBIN, 0, 1, INFINITY), PG_ERROR_ARGUMENT, "face z low", "inf")          \
     X(robin_value_nan, face(d, PG_Z_LOW, PG_ROBIN, NAN, 1, 1), PG_ERROR_ARGUMENT, "face z low", "nan")                \
                                                                                                                       \
-    X(alpha_negative, (d->alpha = -0.125, d->flags = PG_FMG), PG_ERROR_ARGUMENT, "alpha", "-0.125")                                        \
+    X(alpha_negative, (d->alpha = -0.125, set_choice(d, PG_FMG)), PG_ERROR_ARGUMENT, "alpha", "-0.125")                                        \
     X(alpha_nan, d->alpha = NAN, PG_ERROR_ARGUMENT, "alpha", "nan")                                                   \
     X(alpha_infinite, d->alpha = INFINITY, PG_ERROR_ARGUMENT, "alpha", "inf")                                         \
     X(beta_negative, d->beta = -2, PG_ERROR_ARGUMENT, "beta", "is -2")                                                \
     X(beta_nan, d->beta = NAN, PG_ERROR_ARGUMENT, "beta", "nan")                                                      \
     X(beta_infinite, d->beta = INFINITY, PG_ERROR_ARGUMENT, "beta", "inf")                                            \
-    X(omega_two, (d->flags = PG_SOR, d->omega = 2), PG_ERROR_ARGUMENT, "omega", "is 2;")                              \
-    X(omega_two_in_f32, (d->flags = PG_SOR | PG_F32, d->omega = 1.99999999), PG_ERROR_ARGUMENT, "omega", "is 2;")       \
+    X(omega_two, (set_choice(d, PG_SOR), d->omega = 2), PG_ERROR_ARGUMENT, "omega", "is 2;")                              \
+    X(omega_two_in_f32, (set_choice(d, PG_SOR | PG_F32), d->omega = 1.99999999), PG_ERROR_ARGUMENT, "omega", "is 2;")       \
     X(omega_above_two, d->omega = 2.5, PG_ERROR_ARGUMENT, "omega", "2.5")                                             \
     X(omega_negative, d->omega = -0.5, PG_ERROR_ARGUMENT, "omega", "-0.5")                                            \
-    X(omega_nan, (d->flags = PG_JACOBI, d->omega = NAN), PG_ERROR_ARGUMENT, "omega", "nan")                           \
+    X(omega_nan, (set_choice(d, PG_JACOBI), d->omega = NAN), PG_ERROR_ARGUMENT, "omega", "nan")                           \
     X(nu_pre_too_many, d->nu_pre = 17, PG_ERROR_ARGUMENT, "nu_pre", "17")                                             \
     X(nu_pre_negative, d->nu_pre = -2, PG_ERROR_ARGUMENT, "nu_pre", "-2")                                             \
     X(nu_post_too_many, d->nu_post = 1000, PG_ERROR_ARGUMENT, "nu_post", "1000")                                      \
     X(nu_post_negative, d->nu_post = -7, PG_ERROR_ARGUMENT, "nu_post", "-7")                                          \
     X(fmg_cycles_too_many, d->fmg_cycles = 17, PG_ERROR_ARGUMENT, "fmg_cycles", "17")                                 \
     X(fmg_cycles_negative, d->fmg_cycles = -1, PG_ERROR_ARGUMENT, "fmg_cycles", "-1")                                 \
-    X(inner_cycles_too_many, (d->flags = PG_MIXED, d->inner_cycles = 17), PG_ERROR_ARGUMENT, "inner_cycles", "17")    \
-    X(inner_cycles_negative, (d->flags = PG_MIXED, d->inner_cycles = -4), PG_ERROR_ARGUMENT, "inner_cycles", "-4")    \
+    X(inner_cycles_too_many, (set_choice(d, PG_MIXED), d->inner_cycles = 17), PG_ERROR_ARGUMENT, "inner_cycles", "17")    \
+    X(inner_cycles_negative, (set_choice(d, PG_MIXED), d->inner_cycles = -4), PG_ERROR_ARGUMENT, "inner_cycles", "-4")    \
     X(coarsest_too_small, d->coarsest = 7, PG_ERROR_ARGUMENT, "coarsest", "is 7")                                     \
     X(coarsest_too_large, d->coarsest = 133, PG_ERROR_ARGUMENT, "coarsest", "is 133")                                 \
     X(coarsest_negative, d->coarsest = -1, PG_ERROR_ARGUMENT, "coarsest", "is -1")                                    \
@@ -257,13 +261,13 @@ static void every_bad_descriptor_is_refused_by_name(void **state)
     X(periodic_equal_ends, (set_ends(d, 0, "PP"), d->conductance[0] = equal_ends))                                    \
     X(robin_both_negative, face(d, PG_Y_LOW, PG_ROBIN, 1, -1, -0.5))                                                  \
     X(robin_a_zero, face(d, PG_Y_LOW, PG_ROBIN, 1, 0, 2))                                                             \
-    X(omega_just_below_two, (d->flags = PG_SOR, d->omega = 1.9))                                                      \
+    X(omega_just_below_two, (set_choice(d, PG_SOR), d->omega = 1.9))                                                      \
     X(most_sweeps, (d->nu_pre = d->nu_post = d->fmg_cycles = 16))                                                     \
     X(no_pre_smoothing, d->nu_pre = PG_NONE)                                                                          \
-    X(no_post_smoothing, (d->nu_post = PG_NONE, d->flags = PG_VCYCLE))                                                \
-    X(symmetric_three, (d->flags = PG_SYMMETRIC | PG_VCYCLE, d->nu_pre = d->nu_post = 3))                             \
-    X(named_defaults, d->flags = PG_F64 | PG_FMG | PG_SMOOTH_RBGS)                                                    \
-    X(mixed, (d->flags = PG_MIXED | PG_WCYCLE, d->inner_cycles = 16))
+    X(no_post_smoothing, (d->nu_post = PG_NONE, set_choice(d, PG_VCYCLE)))                                                \
+    X(symmetric_three, (set_choice(d, PG_SYMMETRIC | PG_VCYCLE), d->nu_pre = d->nu_post = 3))                             \
+    X(named_defaults, set_choice(d, PG_F64 | PG_FMG | PG_SMOOTH_RBGS))                                                    \
+    X(mixed, (set_choice(d, PG_MIXED | PG_WCYCLE), d->inner_cycles = 16))
 
 #define VARY(name, vary) static void vary_##name(pg_desc *d) { (void)(vary); }
 #define VARY_CALL(name, vary) {#name, vary_##name, PG_OK, "", ""},
@@ -324,8 +328,8 @@ static void follow(pg_desc *d, const char *name, int leave_out)
     if (!strcmp(name, "robust")) d->robust = 0;
     for (size_t q = 0; q < sizeof flag_names / sizeof *flag_names; q++)
         if (!strcmp(name, flag_names[q].name))
-            d->flags = (d->flags & ~(leave_out ? flag_names[q].flag : flag_names[q].group)) |
-                       (leave_out ? 0 : flag_names[q].flag);
+            set_choice(d, (choice_of(d) & ~(leave_out ? flag_names[q].flag : flag_names[q].group)) |
+                       (leave_out ? 0 : flag_names[q].flag));
 }
 
 static void expect_creation(const pg_desc *d, const char *message, const char *change)
@@ -344,8 +348,8 @@ static int follow_remedies(const pg_desc *refused, const char *message)
     snprintf(text, sizeof text, "%s", remedies ? remedies + 1 : "");
     if (strstr(text, " and all of its options") || strstr(text, "leave out all flags")) {
         pg_desc plain = *refused;
-        plain.flags &= strstr(text, "all flags") ? 0 : ANY_PRECISION, plain.omega = 0;
-        plain.nu_pre = plain.nu_post = plain.fmg_cycles = plain.inner_cycles = plain.robust = 0;
+        set_choice(&plain, plain.flags & (strstr(text, "all flags") ? 0 : ANY_PRECISION)), plain.omega = 0;
+        plain.nu_pre = plain.nu_post = plain.fmg_cycles = plain.inner_cycles = 0, plain.robust = PG_ROBUST_AUTO;
         expect_creation(&plain, message, "the default");
         return 1;
     }
@@ -370,8 +374,8 @@ static void set_situation(pg_desc *d, int situation)
     for (int i = 0; i < N * N; i++) wide[i] = 1 + i % 3, narrow[i] = (float)wide[i];
     for (int i = 0; i <= N; i++) ones[i] = 1, rises[i] = 1 + i;
     d->n[0] = d->n[1] = N, d->centring[0] = d->centring[1] = PG_CELL;
-    if (situation == 1 || situation == 3) d->mask = mask;
-    if (situation == 2 || situation == 3) d->beta_cell = d->flags & PG_F32 ? (void *)narrow : (void *)wide;
+    if (situation == 1 || situation == 3) d->cells.mask = mask;
+    if (situation == 2 || situation == 3) d->cells.beta_cell = d->flags & PG_F32 ? (void *)narrow : (void *)wide;
     if (situation == 4) d->velocity[0] = 2;
     if (situation == 5) d->conductance[0] = d->conductance[1] = rises;
     if (situation == 6) set_ends(d, 0, "PP"), d->conductance[0] = ones, d->weight[0] = rises;
@@ -395,7 +399,7 @@ static void remedies_are_accepted(void **state)
         const int rest = q / SITUATIONS / METHODS_TRIED / OPTIONS_TRIED, number = rest % NUMBERS, sign = rest / NUMBERS;
         if (number > 0 && q % 5) continue;
         pg_desc d = {.backend = backend, .alpha = sign ? -1 : 1};
-        d.flags = methods[q / SITUATIONS % METHODS_TRIED] | options[q / SITUATIONS / METHODS_TRIED % OPTIONS_TRIED];
+        set_choice(&d, methods[q / SITUATIONS % METHODS_TRIED] | options[q / SITUATIONS / METHODS_TRIED % OPTIONS_TRIED]);
         set_situation(&d, q % SITUATIONS);
         d.omega = number == 1 ? 1.25 : 0, d.nu_pre = d.nu_post = number == 2 ? 3 : 0;
         d.fmg_cycles = number == 3 ? 2 : 0, d.inner_cycles = number == 4 ? 3 : 0, d.robust = number == 5 ? 1 : 0;
@@ -441,8 +445,9 @@ static void options_that_do_not_apply_are_refused(void **state)
     const pg_backend backend = backend_or_skip(state);
     failures = 0;
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
-        pg_desc d = {.n = {N, N}, .centring = {PG_CELL, PG_CELL}, .backend = backend, .flags = cases[q].flags}, again;
-        d.mask = cases[q].masked ? mask : NULL, d.omega = cases[q].omega;
+        pg_desc d = {.n = {N, N}, .centring = {PG_CELL, PG_CELL}, .backend = backend}, again;
+        set_choice(&d, cases[q].flags);
+        d.cells.mask = cases[q].masked ? mask : NULL, d.omega = cases[q].omega;
         d.nu_pre = cases[q].nu_pre, d.nu_post = cases[q].nu_post, d.fmg_cycles = cases[q].fmg_cycles;
         d.inner_cycles = cases[q].inner_cycles, d.robust = cases[q].robust;
         row = describe(&d);
@@ -549,7 +554,7 @@ static void null_arguments_are_refused(void **state)
     assert_int_equal(pg_apply(NULL, u, f), PG_ERROR_ARGUMENT);
     assert_int_equal(pg_residual(NULL, u, f, f), PG_ERROR_ARGUMENT);
     assert_int_equal(pg_norm(NULL, u, PG_NORM_L2, &number), PG_ERROR_ARGUMENT);
-    assert_int_equal(pg_sum(NULL, u, &number), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_dot(NULL, u, NULL, &number), PG_ERROR_ARGUMENT);
     assert_int_equal(pg_dot(NULL, u, u, &number), PG_ERROR_ARGUMENT);
     assert_non_null(pg_last_error(NULL));
     pg_destroy(NULL);
@@ -569,8 +574,8 @@ static void null_arguments_are_refused(void **state)
     assert_int_equal(pg_residual(solver, u, f, NULL), PG_ERROR_ARGUMENT);
     assert_int_equal(pg_norm(solver, NULL, PG_NORM_L2, &number), PG_ERROR_ARGUMENT);
     assert_int_equal(pg_norm(solver, u, PG_NORM_L2, NULL), PG_ERROR_ARGUMENT);
-    assert_int_equal(pg_sum(solver, u, NULL), PG_ERROR_ARGUMENT);
-    assert_int_equal(pg_dot(solver, u, NULL, &number), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_dot(solver, u, NULL, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_dot(solver, NULL, u, &number), PG_ERROR_ARGUMENT);
     OK(pg_solve(solver, u, f, NULL), solver);
     OK(pg_get_report(solver, &report), solver);
     assert_int_equal(report.outcome, PG_CONVERGED);
@@ -691,7 +696,7 @@ static void bad_changes_between_solves_are_refused_and_change_nothing(void **sta
     pg_desc desc = box(backend_or_skip(state));
     set_ends(&desc, 1, "RN");
     set_ends(&desc, 2, "PP");
-    desc.face[PG_X_LOW].value = 2, desc.alpha = 0.5, desc.flags = PG_FMG;
+    desc.face[PG_X_LOW].value = 2, desc.alpha = 0.5, set_choice(&desc, PG_FMG);
     double u[POINTS], f[POINTS], first_u[POINTS];
     fill(u, f, POINTS);
     pg_solver *solver = create(&desc);
@@ -821,7 +826,7 @@ static void the_allocator_is_asked_once_for_exactly_the_workspace(void **state)
         counter c = {0};
         size_t bytes = 0;
         pg_desc desc = box(PG_CPU);
-        desc.flags = methods[q];
+        set_choice(&desc, methods[q]);
         desc.allocator.alloc = counting_alloc, desc.allocator.free = counting_free, desc.allocator.user = &c;
         OK(pg_workspace_bytes(&desc, &bytes), NULL);
         assert_int_equal(c.allocs, 0);
@@ -914,7 +919,7 @@ static void the_workspace_keeps_its_bounds(void **state)
             set_ends(&desc, axis, b->ends);
             grid *= b->n[axis];
         }
-        desc.flags = b->flags, desc.backend = backend;
+        set_choice(&desc, b->flags), desc.backend = backend;
         desc.memory = backend == PG_CUDA ? PG_MEM_DEVICE : PG_MEM_HOST;
         size_t bytes = 0;
         const pg_status status = pg_workspace_bytes(&desc, &bytes);
@@ -952,6 +957,12 @@ static pg_desc resolved(const pg_desc *desc)
     return q;
 }
 
+static unsigned choices_resolved(const pg_desc *desc)
+{
+    const pg_desc q = resolved(desc);
+    return choice_of(&q);
+}
+
 static void query_tells_every_default(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -959,12 +970,12 @@ static void query_tells_every_default(void **state)
     desc.n[0] = 7, desc.n[1] = 9, desc.backend = backend;
     set_ends(&desc, 1, "NN");
     pg_desc q = resolved(&desc);
-    assert_true(q.flags == (PG_F64 | PG_DIRECT) || q.flags == (PG_F64 | PG_FMG | PG_SMOOTH_RBGS));   /* PG_FASTEST */
-    desc.flags = PG_SMOOTH_RBGS;
-    assert_int_equal(resolved(&desc).flags, PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
-    desc.flags = 0, desc.omega = 1.1;
-    assert_int_equal(resolved(&desc).flags, PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
-    desc.flags = PG_FMG, desc.omega = 0;
+    assert_true(q.flags == (PG_F64 | PG_DIRECT) || choice_of(&q) == (PG_F64 | PG_FMG | PG_SMOOTH_RBGS));   /* PG_FASTEST */
+    set_choice(&desc, PG_SMOOTH_RBGS);
+    assert_int_equal(choices_resolved(&desc), PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
+    set_choice(&desc, 0), desc.omega = 1.1;
+    assert_int_equal(choices_resolved(&desc), PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
+    set_choice(&desc, PG_FMG), desc.omega = 0;
     q = resolved(&desc);
     size_t bytes = 0;
     OK(pg_workspace_bytes(&desc, &bytes), NULL);
@@ -986,7 +997,7 @@ static void query_tells_every_default(void **state)
     assert_true(q.alpha == 0 && q.beta == 1);
     assert_true(q.stride_u[0] == 7 && q.stride_u[1] == 63 && q.stride_f[0] == 7 && q.stride_f[1] == 63);
     assert_int_equal(q.memory, PG_MEM_HOST);
-    assert_int_equal(q.flags, PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
+    assert_int_equal(choice_of(&q), PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
     assert_true(q.omega == 0);                               /* each level chooses its own */
     assert_int_equal(q.nu_pre, 2);
     assert_int_equal(q.nu_post, 1);
@@ -1017,11 +1028,11 @@ static void query_tells_every_default(void **state)
     q = resolved(&desc);
     assert_true(q.stride_u[0] == 20 && q.stride_u[1] == 20 && q.stride_f[1] == 7);
 
-    desc.flags = PG_SYMMETRIC | PG_VCYCLE;
+    set_choice(&desc, PG_SYMMETRIC | PG_VCYCLE);
     q = resolved(&desc);
     assert_true(q.nu_pre == 2 && q.nu_post == 2);
-    assert_int_equal(q.flags, PG_F64 | PG_VCYCLE | PG_SMOOTH_RBGS | PG_SYMMETRIC);
-    desc.flags = PG_MIXED | PG_FMG;
+    assert_int_equal(choice_of(&q), PG_F64 | PG_VCYCLE | PG_SMOOTH_RBGS | PG_SYMMETRIC);
+    set_choice(&desc, PG_MIXED | PG_FMG);
     assert_int_equal(resolved(&desc).inner_cycles, 2);
     desc.nu_pre = PG_NONE;
     assert_int_equal(resolved(&desc).nu_pre, PG_NONE);
@@ -1037,12 +1048,12 @@ static void query_tells_one_flag_of_each_group(void **state)
             const int sweeps = (method & (PG_JACOBI | PG_RBGS | PG_SOR)) != 0;
             if (precision == PG_MIXED && sweeps) continue;
             pg_desc desc = box(backend);
-            desc.flags = precision | method;
+            set_choice(&desc, precision | method);
             const pg_desc q = resolved(&desc);
             assert_int_equal(q.flags & PRECISIONS, precision ? precision : PG_F64);
             if (method) assert_int_equal(q.flags & METHODS, method);
             else assert_true((q.flags & METHODS) == PG_FMG || (q.flags & PG_DIRECT));
-            assert_int_equal(q.flags & SMOOTHERS, sweeps || q.flags & PG_DIRECT ? 0 : PG_SMOOTH_RBGS);
+            assert_int_equal(choice_of(&q) & SMOOTHERS, sweeps || q.flags & PG_DIRECT ? 0 : PG_SMOOTH_RBGS);
             if (method == PG_RBGS) assert_true(q.omega == 1);
             else if (method == PG_SOR) assert_true(q.omega > 1 && q.omega < 2);
             else if (method == PG_JACOBI) assert_true(q.omega > 0 && q.omega <= 1);
@@ -1056,7 +1067,7 @@ static void sor_picks_youngs_omega(void **state)
     pg_desc desc = {0};
     desc.backend = backend_or_skip(state);
     desc.n[0] = desc.n[1] = desc.n[2] = 31;
-    desc.flags = PG_SOR;
+    set_choice(&desc, PG_SOR);
     const double expected = 2 / (1 + sin(PI / 32));
     assert_true(fabs(resolved(&desc).omega - expected) < 0.01 * (2 - expected));
 }
@@ -1075,7 +1086,7 @@ static void sor_picks_a_factor_that_works_for_the_smallest_alpha(void **state)
         pg_desc desc = {0};
         desc.backend = backend;
         desc.n[0] = desc.n[1] = N;
-        desc.flags = single ? PG_F32 | PG_SOR : PG_SOR;
+        set_choice(&desc, single ? PG_F32 | PG_SOR : PG_SOR);
         desc.alpha = alphas[q / 2];
         for (int a = 0; a < 2; a++) desc.centring[a] = PG_CELL, set_ends(&desc, a, "NN");
         for (int i = 0; i < N * N; i++) f32[i] = (float)(f64[i] = i % 4 - 1.5);
@@ -1099,7 +1110,7 @@ static void a_queried_descriptor_solves_to_the_same_bits(void **state)
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
         double u[POINTS], v[POINTS], f[POINTS];
         pg_desc desc = box(backend);
-        desc.flags = flags[q], desc.alpha = 1.5;
+        set_choice(&desc, flags[q]), desc.alpha = 1.5;
         set_ends(&desc, 0, "RN");
         set_ends(&desc, 2, "PP");
         desc.centring[1] = PG_CELL, desc.face[PG_Y_LOW].value = 3;
@@ -1225,7 +1236,7 @@ static void long_uniform_axes_are_described_at_once(void **state)
         size_t bytes;
         if (desc.backend == PG_CUDA && flags[q / 3] == PG_DIRECT) continue;    /* what cuFFT plans takes its time */
         const clock_t begin = clock();
-        desc.n[0] = 1 << 28, desc.h[0] = 1, desc.flags = flags[q / 3];
+        desc.n[0] = 1 << 28, desc.h[0] = 1, set_choice(&desc, flags[q / 3]);
         set_ends(&desc, 0, ends[q % 3]);
         OK(pg_workspace_bytes(&desc, &bytes), NULL);
         if (desc.backend == PG_CPU && (desc.flags & (PG_RBGS | PG_SOR))) pg_destroy(create(&desc));
@@ -1318,7 +1329,7 @@ static void pg_abi_tells_every_field(void **state)
 static void messages_of_two_handles_do_not_mix(void **state)
 {
     pg_desc desc = box(backend_or_skip(state));
-    desc.flags = PG_FMG;
+    set_choice(&desc, PG_FMG);
     double u[POINTS], f[POINTS];
     fill(u, f, POINTS);
     pg_solver *a = create(&desc), *b = create(&desc);

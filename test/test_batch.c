@@ -192,7 +192,7 @@ static void pieces_act_on_every_problem(void **state)
         OK(pg_residual(solver, u, f, res), solver);
         OK(pg_apply(solver, u, v), solver);
         for (int kind = 0; kind < 4; kind++) OK(pg_norm(solver, u, (pg_norm_kind)kind, &norm[kind]), solver);
-        OK(pg_sum(solver, u, &sum), solver);
+        OK(pg_dot(solver, u, NULL, &sum), solver);
         OK(pg_dot(solver, u, y, &dot), solver);
         const int sweeps = !(b.desc.flags & PG_DIRECT), cycles = b.desc.flags & (PG_FMG | PG_VCYCLE | PG_WCYCLE);
         if (sweeps) OK(pg_smooth(solver, u, f, 3), solver);
@@ -209,7 +209,7 @@ static void pieces_act_on_every_problem(void **state)
                 if (kind == PG_NORM_MAX) expected[kind] = fmax(expected[kind], value);
                 else expected[kind] += kind == PG_NORM_L1 ? value : value * value;
             }
-            OK(pg_sum(single, uq, &value), single);
+            OK(pg_dot(single, uq, NULL, &value), single);
             expected[4] += value;
             OK(pg_dot(single, uq, u_of(&b, y, q), &value), single);
             expected[5] += value;

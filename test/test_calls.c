@@ -43,7 +43,7 @@ static void set_mask(pg_desc *d)
     for (int a = 0; a < d->dim || (a < 3 && d->n[a] > 1); a++) d->centring[a] = PG_CELL;
     for (int m = 0; m < POINTS; m++) given.mask[m] = m % d->n[0] == 5 && m / d->n[0] % d->n[1] > 3 ? PG_SOLID : PG_FLUID;
     for (int i = 0; i < d->n[0]; i++) given.mask[i + d->n[0] * (d->n[1] - 1)] = PG_AIR;
-    d->mask = given.mask;
+    d->cells.mask = given.mask;
 }
 static void set_values(pg_desc *d)
 {
@@ -53,19 +53,19 @@ static void set_values(pg_desc *d)
     }
     const pg_cell_value flux = {{4, 4, 0}, PG_X_HIGH, 0.5};
     given.flux[0] = flux;
-    d->air_value = given.air, d->air_values = 2;
-    d->solid_flux = given.flux, d->solid_fluxes = 1;
+    d->cells.air_value = given.air, d->cells.air_values = 2;
+    d->cells.solid_flux = given.flux, d->cells.solid_fluxes = 1;
 }
 static void set_fields(pg_desc *d)
 {
     for (int a = 0; a < 3; a++) d->centring[a] = PG_CELL;
     for (int m = 0; m < POINTS; m++) given.beta_cell[m] = 1 + m % 7, given.alpha_cell[m] = m % 3;
-    d->beta_cell = given.beta_cell, d->alpha_cell = given.alpha_cell;
+    d->cells.beta_cell = given.beta_cell, d->cells.alpha_cell = given.alpha_cell;
 }
 
-static void sweeps(pg_desc *d) { d->flags = PG_SOR; }
-static void jacobi(pg_desc *d) { d->flags = PG_JACOBI | PG_F32; }
-static void cycles(pg_desc *d) { d->flags = PG_VCYCLE, d->nu_pre = PG_NONE, d->nu_post = 3; }
+static void sweeps(pg_desc *d) { set_choice(d, PG_SOR); }
+static void jacobi(pg_desc *d) { set_choice(d, PG_JACOBI | PG_F32); }
+static void cycles(pg_desc *d) { set_choice(d, PG_VCYCLE), d->nu_pre = PG_NONE, d->nu_post = 3; }
 static void stretched(pg_desc *d) { stretch(d, 0, 1.2), set_metric(d); }
 static void wild(pg_desc *d) { stretch(d, 0, 1.2), stretch(d, 1, 1.3); }
 static void wild_and_long(pg_desc *d)
@@ -73,19 +73,19 @@ static void wild_and_long(pg_desc *d)
     d->n[0] = LONG_AXIS, d->n[1] = 12;
     stretch(d, 0, 1.005), stretch(d, 1, 1.6);
 }
-static void wild_mixed(pg_desc *d) { wild_and_long(d), d->flags = PG_FMG | PG_MIXED, d->nu_post = 3; }
+static void wild_mixed(pg_desc *d) { wild_and_long(d), set_choice(d, PG_FMG | PG_MIXED), d->nu_post = 3; }
 static void among_walls(pg_desc *d) { set_mask(d); }
-static void among_walls_in_f32(pg_desc *d) { set_mask(d), d->flags = PG_FMG | PG_F32; }
+static void among_walls_in_f32(pg_desc *d) { set_mask(d), set_choice(d, PG_FMG | PG_F32); }
 static void with_values(pg_desc *d) { set_mask(d), set_values(d); }
-static void with_fields(pg_desc *d) { set_fields(d), d->flags = PG_MIXED; }
-static void coarse_cells(pg_desc *d) { set_mask(d), d->flags = PG_FMG | PG_COARSEN_CELLS; }
-static void conjugate(pg_desc *d) { set_mask(d), d->flags = PG_CG; }
-static void bicgstab(pg_desc *d) { d->flags = PG_BICGSTAB | PG_PRECOND_AINV; }
+static void with_fields(pg_desc *d) { set_fields(d), set_choice(d, PG_MIXED); }
+static void coarse_cells(pg_desc *d) { set_mask(d), set_choice(d, PG_FMG | PG_COARSEN_CELLS); }
+static void conjugate(pg_desc *d) { set_mask(d), set_choice(d, PG_CG); }
+static void bicgstab(pg_desc *d) { set_choice(d, PG_BICGSTAB | PG_PRECOND_AINV); }
 static void flow(pg_desc *d) { d->velocity[0] = 2, d->velocity[1] = -1, d->alpha = 1; }
-static void direct(pg_desc *d) { d->flags = PG_DIRECT, stretch(d, 1, 1.1); }
-static void nearby(pg_desc *d) { d->flags = PG_CG | PG_PRECOND_DIRECT, wild(d); }
+static void direct(pg_desc *d) { set_choice(d, PG_DIRECT), stretch(d, 1, 1.1); }
+static void nearby(pg_desc *d) { set_choice(d, PG_CG | PG_PRECOND_DIRECT), wild(d); }
 static void plain(pg_desc *d) { (void)d; }
-static void kept(pg_desc *d) { d->flags = PG_KEEP_CYCLES, wild(d); }
+static void kept(pg_desc *d) { set_choice(d, PG_KEEP_CYCLES), wild(d); }
 
 static const struct {
     const char *name;
@@ -164,16 +164,17 @@ static void values_that_have_changed_are_told(void **state)
     d.backend = backend_or_skip(state);
     pg_solver *const solver = create(&d);
     const pg_cell_value air = {{3, d.n[1] - 2, 0}, PG_Y_HIGH, 7};
-    OK(pg_set_cell_values(solver, &air, 1, NULL, 0), solver);
+    OK(pg_set_cells(solver, &(pg_cells){.air_value = &air, .air_values = 1, .solid_fluxes = PG_NONE}), solver);
     OK(pg_query_desc(solver, &told), solver);
-    assert_int_equal(told.air_values, 1);
-    assert_int_equal(told.solid_fluxes, 0);
-    assert_memory_equal(told.air_value, &air, sizeof air);
-    OK(pg_set_cell_values(solver, given.air, 2, given.flux, 1), solver);    /* as many as at pg_create are still possible */
+    assert_int_equal(told.cells.air_values, 1);
+    assert_int_equal(told.cells.solid_fluxes, 0);
+    assert_memory_equal(told.cells.air_value, &air, sizeof air);
+    d.cells.mask = NULL;    /* stays as it is */
+    OK(pg_set_cells(solver, &d.cells), solver);    /* as many as at pg_create are still possible */
     OK(pg_query_desc(solver, &told), solver);
-    assert_int_equal(told.air_values, 2);
-    assert_memory_equal(told.air_value, given.air, sizeof given.air);
-    assert_memory_equal(told.solid_flux, given.flux, sizeof given.flux);
+    assert_int_equal(told.cells.air_values, 2);
+    assert_memory_equal(told.cells.air_value, given.air, sizeof given.air);
+    assert_memory_equal(told.cells.solid_flux, given.flux, sizeof given.flux);
     pg_destroy(solver);
 }
 
@@ -213,7 +214,8 @@ static void a_negative_alpha_is_taken_or_refused_with_the_remedy(void **state)
     static const unsigned flags[] = {0, PG_DIRECT, PG_FMG};
     for (int q = 0; q < 3; q++)
         for (int begins = 0; begins < 2; begins++) {
-            pg_desc d = {.n = {SIZE, SIZE}, .backend = backend, .flags = flags[q], .alpha = begins ? -1 : 1}, told;
+            pg_desc d = {.n = {SIZE, SIZE}, .backend = backend, .alpha = begins ? -1 : 1}, told;
+            set_choice(&d, flags[q]);
             pg_solver *solver;
             pg_report report;
             if (begins && flags[q] == PG_FMG) {
@@ -251,8 +253,8 @@ static void a_refused_alpha_names_what_takes_it(void **state)
         {{.n = {40, 40, 40}}, 1, "PG_FASTEST chose it"},
         {{.n = {32, 32}}, 1, "PG_FASTEST chose it"},
         {{.n = {SIZE, SIZE}, .flags = PG_CG}, 1, "needs alpha >= 0; give PG_DIRECT in flags"},
-        {{.n = {SIZE, SIZE}, .mask = mask}, 0, "no method here takes alpha < 0"},
-        {{.n = {SIZE, SIZE}, .beta_cell = beta, .flags = PG_BICGSTAB}, 0, "no method here takes alpha < 0"},
+        {{.n = {SIZE, SIZE}, .cells.mask = mask}, 0, "no method here takes alpha < 0"},
+        {{.n = {SIZE, SIZE}, .cells.beta_cell = beta, .flags = PG_BICGSTAB}, 0, "no method here takes alpha < 0"},
         {{.n = {SIZE, SIZE}, .coord = {x, x}}, 0, "no method here takes alpha < 0"}};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         pg_desc d = cases[q].desc, told;
@@ -270,11 +272,12 @@ static void a_refused_alpha_names_what_takes_it(void **state)
         if (!strstr(text, cases[q].says) || !strstr(text, "-1.5")) fail_msg("case %zu: %s", q, text);
         pg_destroy(solver);
         solver = NULL;
-        d.alpha = -1.5, d.flags = PG_DIRECT;
+        d.alpha = -1.5, set_choice(&d, PG_DIRECT);
         if ((pg_create(&d, &solver) == PG_OK) != cases[q].direct) fail_msg("case %zu: %s", q, pg_last_error(NULL));
         pg_destroy(solver);
     }
-    pg_desc d = {.n = {SIZE, SIZE}, .alpha = 1, .alpha_cell = beta, .backend = backend, .flags = PG_CG | PG_PRECOND_DIRECT};
+    pg_desc d = {.n = {SIZE, SIZE}, .alpha = 1, .cells.alpha_cell = beta, .backend = backend};
+    set_choice(&d, PG_CG | PG_PRECOND_DIRECT);
     for (int q = 0; q < 4; q++) d.face[q].kind = PG_NEUMANN, d.centring[q / 2] = PG_CELL;
     pg_solver *const solver = create(&d);
     assert_int_equal(pg_set_alpha(solver, 0), PG_ERROR_UNSUPPORTED);
@@ -312,10 +315,10 @@ static void small_problems_have_one_thread(void **state)
         pg_desc d = {.n = {SIDE, SIDE, SIDE}, .backend = backend_or_skip(state), .flags = kind ? PG_CG : PG_VCYCLE};
         for (int a = 0; a < 3; a++) d.centring[a] = PG_CELL;
         for (int m = 0; m < CELLS; m++) u[m] = 0, f[m] = cos(m), mask[m] = m % 7 == 3 ? PG_SOLID : PG_FLUID;
-        if (kind) d.mask = mask;
-        if (kind == 2) d.flags = PG_F32;
+        if (kind) d.cells.mask = mask;
+        if (kind == 2) set_choice(&d, PG_F32);
         pg_solver *const solver = create(&d);
-        if (kind) OK(pg_set_mask(solver, mask), solver);
+        if (kind) OK(pg_set_cells(solver, &(pg_cells){.mask = mask}), solver);
         OK(pg_solve(solver, u, f, &stop), solver);
         pg_destroy(solver);
         if (threads_now() != before) fail_msg("kind %d: %d threads became %d", kind, before, threads_now());
@@ -339,8 +342,8 @@ static void strides_beyond_memory_are_refused(void **state)
             pg_desc d;
             set_box(&d, 3);
             for (int a = 0; a < 3; a++) d.centring[a] = PG_CELL;
-            d.backend = backend, d.batch = 2, d.mask = which < 2 ? mask : NULL;
-            int64_t *const strides[3] = {d.stride_mask, d.stride_u, d.stride_f};
+            d.backend = backend, d.batch = 2, d.cells.mask = which < 2 ? mask : NULL;
+            int64_t *const strides[3] = {d.cells.stride_mask, d.stride_u, d.stride_f};
             strides[which < 2 ? 0 : 1 + (which - 2) / 3][which < 2 ? which : (which - 2) % 3] = most[q];
             pg_solver *solver = NULL;
             assert_int_equal(pg_create(&d, &solver), PG_ERROR_ARGUMENT);
@@ -350,7 +353,7 @@ static void strides_beyond_memory_are_refused(void **state)
     pg_desc flat;    /* an axis of one cell has no stride */
     set_box(&flat, 2);
     flat.centring[0] = flat.centring[1] = PG_CELL;
-    flat.backend = backend, flat.mask = mask, flat.stride_mask[1] = INT64_MAX;
+    flat.backend = backend, flat.cells.mask = mask, flat.cells.stride_mask[1] = INT64_MAX;
     pg_destroy(create(&flat));
 }
 

@@ -66,7 +66,7 @@ static pg_desc vcycle(pg_backend backend, int nx, int ny, int nz, pg_centring ce
     desc.n[0] = nx, desc.n[1] = ny, desc.n[2] = nz;
     for (int axis = 0; axis < 3; axis++) desc.centring[axis] = centring, set_ends(&desc, axis, ends);
     desc.backend = backend;
-    desc.flags = PG_VCYCLE;
+    set_choice(&desc, PG_VCYCLE);
     desc.coarsest = 8;              /* small grids have levels too */
     return desc;
 }
@@ -182,7 +182,7 @@ static void other_cycles_and_smoothers_converge(void **state)
                     const int *n = sizes[size];
                     if (small_run() && size == 0) continue;
                     pg_desc desc = vcycle(backend, n[0], n[1], n[2], cell ? PG_CELL : PG_NODE, five_pairs[pair]);
-                    desc.flags = flags[flag];
+                    set_choice(&desc, flags[flag]);
                     must_converge(&desc, 0.5);
                 }
 }
@@ -202,7 +202,7 @@ static void a_symmetric_cycle_is_symmetric_and_positive(void **state)
                     const int *n = sizes[size];
                     pg_desc desc = vcycle(backend, n[0], n[1], n[2], which ? PG_CELL : PG_NODE, ends[pair]);
                     if (which == 2) desc.centring[1] = PG_NODE, set_ends(&desc, 1, ends[(pair + 1) % 6]);
-                    desc.flags |= PG_SYMMETRIC | smoothers[smoother];
+                    set_choice(&desc, choice_of(&desc) | PG_SYMMETRIC | smoothers[smoother]);
                     ref p;
                     ref_create(&p, &desc);
                     const size_t points = ref_points(&p);

@@ -8,12 +8,6 @@
 #include <omp.h>
 #endif
 
-#define DENSE(call, solver)                                                                                           \
-    do {                                                                                                              \
-        const pg_status status_ = (call);                                                                             \
-        if (status_ != PG_OK) fail_msg("%s: %s: %s", #call, pg_status_string(status_), pg_dense_last_error(solver));  \
-    } while (0)
-
 /* A system on the host, in double; what lies between the rows is NaN. kind: 0 dominated by its diagonal and not
    symmetric, 1 symmetric and positive definite but not dominated, 2 a line of second differences. */
 typedef struct system {
@@ -126,10 +120,10 @@ static void fetch(double *values, const void *array, size_t count, const pg_dens
     free(host);
 }
 
-static pg_dense *create_dense(const pg_dense_desc *desc)
+static pg_solver *create_dense(const pg_dense_desc *desc)
 {
-    pg_dense *solver = NULL;
-    DENSE(pg_dense_create(desc, &solver), NULL);
+    pg_solver *solver = NULL;
+    OK(pg_dense_create(desc, &solver), NULL);
     assert_non_null(solver);
     return solver;
 }
@@ -142,12 +136,12 @@ static pg_report solve_dense(const pg_dense_desc *wanted, const system_of *s, co
     const size_t n = (size_t)s->n;
     void *a = place(s->a, elements(s), &desc), *u = place(s->u, n, &desc), *f = place(s->f, n, &desc);
     desc.A = a;
-    pg_dense *solver = create_dense(&desc);
+    pg_solver *solver = create_dense(&desc);
     pg_report report;
-    DENSE(pg_dense_solve(solver, u, f, stop), solver);
-    DENSE(pg_dense_get_report(solver, &report), solver);
+    OK(pg_solve(solver, u, f, stop), solver);
+    OK(pg_get_report(solver, &report), solver);
     if (answer) fetch(answer, u, (size_t)s->n, &desc);
-    pg_dense_destroy(solver);
+    pg_destroy(solver);
     release(a, &desc), release(u, &desc), release(f, &desc);
     return report;
 }
@@ -282,14 +276,14 @@ static void omega_is_chosen_by_youngs_formula(void **state)
     system_of s = make_system(12, 12, 2, 3);
     pg_dense_desc desc = on(backend, PG_SOR);
     desc.n = s.n, desc.A = s.a;
-    pg_dense *solver = create_dense(&desc);
+    pg_solver *solver = create_dense(&desc);
     pg_report report;
     const double rho = cos(PI / 13), omega = 2 / (1 + sqrt(1 - rho * rho));
     pg_dense_desc known;
-    DENSE(pg_dense_query_desc(solver, &known), solver);
+    OK(pg_dense_query_desc(solver, &known), solver);
     if (!(fabs(known.omega - omega) < 0.01)) fail_msg("omega is %g, should be about %g", known.omega, omega);
-    DENSE(pg_dense_solve(solver, s.u, s.f, NULL), solver);
-    DENSE(pg_dense_get_report(solver, &report), solver);
+    OK(pg_solve(solver, s.u, s.f, NULL), solver);
+    OK(pg_get_report(solver, &report), solver);
     assert_int_equal(report.outcome, PG_CONVERGED);
     char text[32];
     snprintf(text, sizeof text, "omega %.6g", known.omega);
@@ -302,10 +296,10 @@ static void omega_is_chosen_by_youngs_formula(void **state)
     assert_true(sor * 2 < report.iterations);
 
     for (int i = 0; i < s.n; i++) s.a[i * s.lda + i] = 0.5;    /* rho is 4 cos(pi/13): there is no formula */
-    DENSE(pg_dense_update(solver), solver);
-    DENSE(pg_dense_query_desc(solver, &known), solver);
+    OK(pg_dense_update(solver), solver);
+    OK(pg_dense_query_desc(solver, &known), solver);
     assert_true(known.omega == 1);
-    pg_dense_destroy(solver);
+    pg_destroy(solver);
     free_system(&s);
 }
 
@@ -438,7 +432,7 @@ static void a_workspace_handed_in_is_enough(void **state)
         pg_dense_desc desc = on(backend, 0);
         desc.n = n;
         size_t bytes = 0;
-        DENSE(pg_dense_workspace_bytes(&desc, &bytes), NULL);
+        OK(pg_dense_workspace_bytes(&desc, &bytes), NULL);
         desc.A = s.a;
         char *block = NULL;
 #ifdef PG_TEST_CUDA
@@ -446,13 +440,13 @@ static void a_workspace_handed_in_is_enough(void **state)
 #endif
         if (backend == PG_CPU) memset(block = allocate(bytes + 512), 0x5a, bytes + 512);
         desc.workspace = block + (256 - (uintptr_t)block % 256) % 256, desc.workspace_bytes = bytes - 1;
-        pg_dense *solver = NULL;
+        pg_solver *solver = NULL;
         assert_int_equal(pg_dense_create(&desc, &solver), PG_ERROR_MEMORY);
         assert_null(solver);
         desc.workspace_bytes = bytes;
         solver = create_dense(&desc);
-        DENSE(pg_dense_solve(solver, s.u, s.f, NULL), solver);
-        pg_dense_destroy(solver);
+        OK(pg_solve(solver, s.u, s.f, NULL), solver);
+        pg_destroy(solver);
         for (char *p = (char *)desc.workspace + bytes; backend == PG_CPU && p < block + bytes + 512; p++)
             assert_int_equal(*p, 0x5a);
 #ifdef PG_TEST_CUDA
@@ -469,35 +463,35 @@ static void new_values_are_read_again(void **state)
     system_of s = make_system(30, 30, 0, 8);
     pg_dense_desc desc = on(backend, PG_GAUSS_SEIDEL);
     desc.n = 30, desc.A = s.a;
-    pg_dense *solver = create_dense(&desc);
+    pg_solver *solver = create_dense(&desc);
     const double value = s.a[17 * 31];
     double u[30];
     memcpy(u, s.u, sizeof u);
     s.a[17 * 31] = 0;
     assert_int_equal(pg_dense_update(solver), PG_ERROR_ARGUMENT);
-    assert_non_null(strstr(pg_dense_last_error(solver), "A[17][17] is 0"));
-    assert_int_equal(pg_dense_solve(solver, u, s.f, NULL), PG_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(pg_last_error(solver), "A[17][17] is 0"));
+    assert_int_equal(pg_solve(solver, u, s.f, NULL), PG_ERROR_UNSUPPORTED);
     assert_memory_equal(u, s.u, sizeof u);
     for (int j = 0; j < 30; j++) s.a[17 * 30 + j] *= 2;
     s.a[17 * 31] = 2 * value;
-    DENSE(pg_dense_update(solver), solver);
+    OK(pg_dense_update(solver), solver);
     const pg_stop stop = {.rtol = 1e-10, .check = 1};
-    DENSE(pg_dense_solve(solver, u, s.f, &stop), solver);
+    OK(pg_solve(solver, u, s.f, &stop), solver);
     pg_report report;
-    DENSE(pg_dense_get_report(solver, &report), solver);
+    OK(pg_get_report(solver, &report), solver);
     const int count = plain_solve(&s, PG_GAUSS_SEIDEL, 1, 1e-10, 1, 1000, s.u);
     assert_int_equal(report.iterations, count);
     assert_true(difference(s.u, u, 30) < 1e-12);
-    pg_dense_destroy(solver);
+    pg_destroy(solver);
     free_system(&s);
 }
 
 static void refuse_create(const pg_dense_desc *desc, const char *word)
 {
-    pg_dense *solver = (pg_dense *)desc;    /* not NULL */
+    pg_solver *solver = (pg_solver *)desc;    /* not NULL */
     const pg_status status = pg_dense_create(desc, &solver);
-    if (status == PG_OK || solver || !strstr(pg_dense_last_error(NULL), word))
-        fail_msg("status %d, \"%s\" has no \"%s\"", (int)status, pg_dense_last_error(NULL), word);
+    if (status == PG_OK || solver || !strstr(pg_last_error(NULL), word))
+        fail_msg("status %d, \"%s\" has no \"%s\"", (int)status, pg_last_error(NULL), word);
 }
 
 static void what_cannot_be_is_refused_by_name(void **state)
@@ -505,7 +499,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
     const pg_backend backend = backend_or_skip(state);
     system_of s = make_system(4, 4, 0, 8);
     pg_dense_desc good = on(backend, PG_SOR), bad;
-    pg_dense *never = NULL;
+    pg_solver *never = NULL;
     good.n = 4, good.A = s.a, good.omega = 1.5;
 #define BAD(change, word) bad = good, (void)(change), refuse_create(&bad, word)
     BAD(bad.struct_size = 3, "struct_size is 3");
@@ -530,7 +524,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
     BAD(bad.allocator.alloc = (void *(*)(void *, size_t, pg_memory, pg_stream))0x1, "allocator");
     BAD(bad.device = -1, "device is -1");
     assert_int_equal(pg_dense_create(NULL, &never), PG_ERROR_ARGUMENT);
-    assert_non_null(strstr(pg_dense_last_error(NULL), "desc is NULL"));
+    assert_non_null(strstr(pg_last_error(NULL), "desc is NULL"));
     size_t bytes = 7;
     bad = good, bad.n = 0;
     assert_int_equal(pg_dense_workspace_bytes(&bad, &bytes), PG_ERROR_ARGUMENT);
@@ -542,13 +536,13 @@ static void what_cannot_be_is_refused_by_name(void **state)
     BAD(0, "row 2");
     s.a[2 * 5] = 9;
 #undef BAD
-    pg_dense *solver = create_dense(&good);
+    pg_solver *solver = create_dense(&good);
     double u[4];
     memcpy(u, s.u, sizeof u);
 #define BAD(u, f, stop, word)                                                                                         \
     do {                                                                                                              \
-        assert_int_equal(pg_dense_solve(solver, u, f, stop), PG_ERROR_ARGUMENT);                                      \
-        if (!strstr(pg_dense_last_error(solver), word)) fail_msg("\"%s\"", pg_dense_last_error(solver));              \
+        assert_int_equal(pg_solve(solver, u, f, stop), PG_ERROR_ARGUMENT);                                      \
+        if (!strstr(pg_last_error(solver), word)) fail_msg("\"%s\"", pg_last_error(solver));              \
     } while (0)
     BAD(NULL, s.f, NULL, "u is NULL");
     BAD(u, NULL, NULL, "f is NULL");
@@ -558,18 +552,47 @@ static void what_cannot_be_is_refused_by_name(void **state)
     const pg_stop worse = {.rtol = -3};
     BAD(u, s.f, &worse, "rtol is -3");
     assert_memory_equal(u, s.u, sizeof u);
-    assert_int_equal(pg_dense_get_report(solver, NULL), PG_ERROR_ARGUMENT);
-    assert_int_equal(pg_dense_solve(NULL, u, s.f, NULL), PG_ERROR_ARGUMENT);
-    assert_non_null(strstr(pg_dense_last_error(NULL), "pg_dense_create"));
+    assert_int_equal(pg_get_report(solver, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_solve(NULL, u, s.f, NULL), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_last_error(NULL), "pg_dense_create"));
     pg_report report;
-    DENSE(pg_dense_get_report(solver, &report), solver);
+    OK(pg_get_report(solver, &report), solver);
     assert_int_equal(report.outcome, PG_NOT_RUN);
-    DENSE(pg_dense_solve(solver, u, s.f, NULL), solver);
-    DENSE(pg_dense_get_report(solver, &report), solver);
+    OK(pg_solve(solver, u, s.f, NULL), solver);
+    OK(pg_get_report(solver, &report), solver);
     assert_int_equal(report.outcome, PG_CONVERGED);
-    pg_dense_destroy(solver);
-    pg_dense_destroy(NULL);
+    pg_destroy(solver);
+    pg_destroy(NULL);
     pg_desc grid = {0};
+    grid.n[0] = 8, grid.backend = backend;
+    pg_solver *box = NULL;
+    double v[8] = {0}, number;
+    OK(pg_create(&grid, &box), NULL);
+    solver = NULL;
+    OK(pg_dense_create(&good, &solver), NULL);
+#define OTHER(call, of, name)                                                                                        \
+    do {                                                                                                             \
+        assert_int_equal(call, PG_ERROR_UNSUPPORTED);                                                                \
+        assert_non_null(strstr(pg_last_error(of), name));                                                            \
+        assert_non_null(strstr(pg_last_error(of), of == box ? "pg_dense_create" : "a solver of pg_create"));         \
+    } while (0)
+    OTHER(pg_dense_update(box), box, "pg_dense_update");
+    OTHER(pg_set_faces(solver, grid.face), solver, "pg_set_faces");
+    OTHER(pg_set_alpha(solver, 1), solver, "pg_set_alpha");
+    OTHER(pg_set_cells(solver, &grid.cells), solver, "pg_set_cells");
+    OTHER(pg_smooth(solver, u, s.f, 1), solver, "pg_smooth");
+    OTHER(pg_cycle(solver, u, s.f, 1), solver, "pg_cycle");
+    OTHER(pg_apply(solver, u, v), solver, "pg_apply");
+    OTHER(pg_residual(solver, u, s.f, v), solver, "pg_residual");
+    OTHER(pg_gradient(solver, u, 0, v, PG_AT_UNKNOWNS), solver, "pg_gradient");
+    OTHER(pg_norm(solver, u, PG_NORM_L2, &number), solver, "pg_norm");
+    OTHER(pg_dot(solver, u, NULL, &number), solver, "pg_dot");
+    int parts = 0;
+    OTHER(pg_get_parts(solver, NULL, NULL, &parts, NULL, NULL), solver, "pg_get_parts");
+    assert_int_equal(pg_query_desc(solver, &grid), PG_ERROR_UNSUPPORTED);
+    assert_int_equal(pg_dense_query_desc(box, &bad), PG_ERROR_UNSUPPORTED);
+    OK(pg_solve(solver, u, s.f, NULL), solver);
+    pg_destroy(solver), pg_destroy(box);
     grid.n[0] = 8, grid.flags = PG_BACKWARD, grid.backend = backend;
     pg_solver *other = NULL;
     assert_int_equal(pg_create(&grid, &other), PG_ERROR_ARGUMENT);
@@ -593,22 +616,22 @@ static void a_captured_solve_is_that_of_a_call(void **state)
         desc.memory = PG_MEM_DEVICE, desc.n = s.n, desc.lda = s.lda, desc.stream = stream;
         void *a = place(s.a, elements(&s), &desc), *u = place(s.u, 90, &desc), *f = place(s.f, 90, &desc);
         desc.A = a;
-        pg_dense *solver = create_dense(&desc), *never = NULL;
+        pg_solver *solver = create_dense(&desc), *never = NULL;
         const pg_stop stop = {.rtol = 1e-9, .max_iter = 200};
         pg_report called, replayed;
         double result[90], again[90];
-        DENSE(pg_dense_solve(solver, u, f, &stop), solver);
-        DENSE(pg_dense_get_report(solver, &called), solver);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &called), solver);
         assert_int_equal(called.outcome, PG_CONVERGED);
         fetch(result, u, 90, &desc);
         assert_int_equal(cudaMemcpy(u, s.u, bytes, cudaMemcpyHostToDevice), cudaSuccess);
         assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
         assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-        DENSE(pg_dense_solve(solver, u, f, &stop), solver);
+        OK(pg_solve(solver, u, f, &stop), solver);
         assert_int_equal(pg_dense_update(solver), PG_ERROR_UNSUPPORTED);
         assert_int_equal(pg_dense_create(&desc, &never), PG_ERROR_UNSUPPORTED);
         assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-        DENSE(pg_dense_update(solver), solver);
+        OK(pg_dense_update(solver), solver);
         assert_int_equal(cudaGraphInstantiateWithFlags(&replay, graph, 0), cudaSuccess);
         for (int time = 0; time < 2; time++) {
             assert_int_equal(cudaMemcpy(u, s.u, bytes, cudaMemcpyHostToDevice), cudaSuccess);
@@ -617,12 +640,12 @@ static void a_captured_solve_is_that_of_a_call(void **state)
             assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
             fetch(again, u, 90, &desc);
             assert_memory_equal(result, again, bytes);
-            DENSE(pg_dense_get_report(solver, &replayed), solver);
+            OK(pg_get_report(solver, &replayed), solver);
             assert_int_equal(replayed.iterations, called.iterations);
         }
         cudaGraphExecDestroy(replay);
         cudaGraphDestroy(graph);
-        pg_dense_destroy(solver);
+        pg_destroy(solver);
         release(a, &desc), release(u, &desc), release(f, &desc);
         cudaStreamDestroy(stream);
         free_system(&s);

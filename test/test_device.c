@@ -74,7 +74,7 @@ static pg_desc mixed_box(unsigned flags)
     set_ends(&desc, 1, "RD");
     set_ends(&desc, 2, "PP");
     desc.face[PG_X_LOW].value = 0.5, desc.face[PG_X_HIGH].value = -2, desc.face[PG_Y_LOW].value = 1;
-    desc.backend = PG_CUDA, desc.memory = PG_MEM_DEVICE, desc.flags = flags;
+    desc.backend = PG_CUDA, desc.memory = PG_MEM_DEVICE, set_choice(&desc, flags);
     return desc;
 }
 
@@ -209,7 +209,7 @@ static void pointers_of_the_wrong_kind_are_refused(void **state)
         assert_int_equal(pg_apply(solver, bad_u, good_f), PG_ERROR_ARGUMENT);
         assert_int_equal(pg_residual(solver, good_u, bad_f, good_f), PG_ERROR_ARGUMENT);
         assert_int_equal(pg_norm(solver, bad_u, PG_NORM_L2, &number), PG_ERROR_ARGUMENT);
-        assert_int_equal(pg_sum(solver, bad_u, &number), PG_ERROR_ARGUMENT);
+        assert_int_equal(pg_dot(solver, bad_u, NULL, &number), PG_ERROR_ARGUMENT);
         assert_int_equal(pg_dot(solver, good_u, bad_u, &number), PG_ERROR_ARGUMENT);
         pg_face faces[6];
         memcpy(faces, desc.face, sizeof faces);
@@ -591,7 +591,7 @@ static void what_must_wait_is_refused_under_capture(void **state)
     watched.monitor = watch, watched.user = &calls;
 
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    const pg_status norm = pg_norm(solver, t.du, PG_NORM_L2, &number), sum = pg_sum(solver, t.du, &number),
+    const pg_status norm = pg_norm(solver, t.du, PG_NORM_L2, &number), sum = pg_dot(solver, t.du, NULL, &number),
                     dot = pg_dot(solver, t.du, t.du, &number), monitored = pg_solve(solver, t.du, t.df, &watched);
     const int named = strstr(pg_last_error(solver), "monitor") != NULL;
     const int is_old = simulated || driver < 12040;    /* else a solve would be part of the graph */
@@ -836,7 +836,7 @@ static void gpu_and_cpu_agree_to_round_off(void **state)
     rng r = {31};
     for (int q = 0; q < full_or_small(40, 1) * ALL_FLAGS; q++) {
         pg_desc desc = {0};
-        desc.flags = all_flags[q % ALL_FLAGS];
+        set_choice(&desc, all_flags[q % ALL_FLAGS]);
         double plane_f64[4096];
         float plane_f32[4096];
         for (int p = 0; p < 4096; p++) plane_f32[p] = (float)(plane_f64[p] = rng_uniform(&r, -1, 1));
@@ -1026,8 +1026,7 @@ static int robust_of(const pg_solver *solver)
 }
 static void take_media(pg_solver *solver, const pg_desc *d)
 {
-    if (d->mask) OK(pg_set_mask(solver, d->mask), solver);
-    if (d->beta_cell) OK(pg_set_coefficients(solver, d), solver);
+    if (d->cells.mask || d->cells.beta_cell) OK(pg_set_cells(solver, &d->cells), solver);
 }
 
 /* New media in device arrays get the coarse levels that a new handle would have; but the levels stay where they are while

@@ -20,7 +20,7 @@ static void begin(pg_backend backend, int dim)
     memset(&box.desc, 0, sizeof box.desc);
     box.desc.dim = dim;
     box.desc.backend = backend;
-    box.desc.flags = PG_DIRECT;
+    set_choice(&box.desc, PG_DIRECT);
     for (int axis = 0; axis < 3; axis++) box.desc.n[axis] = 1;
 }
 
@@ -295,7 +295,7 @@ static void single_and_mixed_precision(void **state)
     rng r = {3};
     for (int count = 0; count < full_or_small(200, 40); count++) {
         random_box(backend, &r);
-        box.desc.flags |= count % 2 ? PG_F32 : PG_MIXED;
+        set_choice(&box.desc, choice_of(&box.desc) | (count % 2 ? PG_F32 : PG_MIXED));
         random_faces(&r);
         const pg_stop stop = {.rtol = count % 2 ? 1e-6 : 1e-13};
         const outcome result = solve(&r, &stop);
@@ -348,7 +348,7 @@ static void lengths_of_the_transforms(void **state)
                 for (int cell = 0; cell < 2; cell++) {
                     if (small_run() && (q + axis + cell) % 2) continue;
                     begin(backend, 3);
-                    if ((pair + q) % 2) box.desc.flags |= PG_F32;
+                    if ((pair + q) % 2) set_choice(&box.desc, choice_of(&box.desc) | PG_F32);
                     for (int a = 0; a < 3; a++) plain_axis(&r, a, a == axis ? lengths[q] : rng_int(&r, 5, 13));
                     box.desc.centring[axis] = cell ? PG_CELL : PG_NODE;
                     set_ends(&box.desc, axis, plain_ends[pair]);
@@ -423,7 +423,7 @@ static void units_far_from_one(void **state)
         for (int q = 0; q < 4; q++) {
             const int cell = q % 2, unit = units[q / 2];
             begin(backend, 3);
-            box.desc.flags |= PG_F32;
+            set_choice(&box.desc, choice_of(&box.desc) | PG_F32);
             for (int axis = 0; axis < 3; axis++) {
                 box.desc.n[axis] = n[axis];
                 box.desc.h[axis] = 1;
@@ -663,7 +663,7 @@ static void means_without_a_tolerance(void **state)
         const int *shape = shapes[count % 6], dim = shape[2] > 1 ? 3 : 2, f32 = count / 6 % 2;
         const int varied = (count + count / 6 + count / 12) % 2;
         begin(backend, dim);
-        if (f32) box.desc.flags |= PG_F32;
+        if (f32) set_choice(&box.desc, choice_of(&box.desc) | PG_F32);
         for (int axis = 0; axis < dim; axis++) {
             box.desc.n[axis] = shape[axis];
             box.desc.h[axis] = 0;
@@ -788,7 +788,7 @@ static void u_and_f_may_be_the_same_array(void **state)
         }
         memset(box.desc.stride_f, 0, sizeof box.desc.stride_f);
         for (int q = 0; q < 6; q++) box.desc.face[q].array = NULL; /* they would have to be on the device too */
-        if (count % 3 == 0) box.desc.flags |= PG_F32;
+        if (count % 3 == 0) set_choice(&box.desc, choice_of(&box.desc) | PG_F32);
         if (count % 5 == 0) box.desc.batch = 3;
         const size_t size = box.desc.flags & PG_F32 ? 4 : 8;
         if (backend == PG_CUDA) box.desc.memory = PG_MEM_DEVICE;
@@ -836,7 +836,7 @@ static void u_and_f_are_the_same_array_only_where_that_works(void **state)
         const pg_stop stop = {.rtol = PG_NONE};
         begin(backend, 2);
         box.desc.n[0] = box.desc.n[1] = 8;
-        box.desc.flags = q == 0 ? PG_DIRECT : q == 1 ? PG_DIRECT | PG_MIXED : PG_FMG;
+        set_choice(&box.desc, q == 0 ? PG_DIRECT : q == 1 ? PG_DIRECT | PG_MIXED : PG_FMG);
         if (q == 0) box.desc.stride_f[0] = 12;
         pg_solver *solver = create(&box.desc);
         assert_int_equal(pg_solve(solver, both, both, &stop), PG_ERROR_ARGUMENT);
@@ -932,16 +932,16 @@ static void what_cannot_be_solved_is_refused_by_name(void **state)
     begin(backend, 1);
     box.desc.n[0] = 4;
     box.desc.alpha = -1;
-    box.desc.flags = PG_VCYCLE; /* alpha < 0 is for PG_DIRECT */
+    set_choice(&box.desc, PG_VCYCLE); /* alpha < 0 is for PG_DIRECT */
     assert_int_equal(pg_create(&box.desc, &solver), PG_ERROR_ARGUMENT);
     assert_non_null(strstr(pg_last_error(NULL), "PG_DIRECT"));
     static const unsigned refused[] = {PG_DIRECT | PG_FMG, PG_DIRECT | PG_SMOOTH_JACOBI, PG_DIRECT | PG_SYMMETRIC};
     box.desc.alpha = 0;
     for (int q = 0; q < 3; q++) {
-        box.desc.flags = refused[q];
+        set_choice(&box.desc, refused[q]);
         assert_int_not_equal(pg_create(&box.desc, &solver), PG_OK);
     }
-    box.desc.flags = PG_DIRECT;
+    set_choice(&box.desc, PG_DIRECT);
     box.desc.omega = 1;
     assert_int_equal(pg_create(&box.desc, &solver), PG_ERROR_UNSUPPORTED);
     assert_null(solver);
@@ -968,7 +968,7 @@ static void the_fastest_method_is_direct_where_it_can_be(void **state)
     rng r = {13};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         begin(backend, 2);
-        box.desc.flags = PG_FASTEST | cases[q].flags, box.desc.alpha = cases[q].alpha;
+        set_choice(&box.desc, PG_FASTEST | cases[q].flags), box.desc.alpha = cases[q].alpha;
         for (int axis = 0; axis < 2; axis++) {
             box.desc.n[axis] = cases[q].n, box.desc.centring[axis] = PG_CELL;
             set_ends(&box.desc, axis, cases[q].ends);
@@ -988,7 +988,7 @@ static void the_fastest_method_is_direct_where_it_can_be(void **state)
     box.desc.alpha = -1; /* both axes stretched */
     pg_solver *solver;
     pg_desc long_box = {0}, resolved; /* of a length that transforms are slow at, 4099, which none need */
-    long_box.backend = backend, long_box.n[0] = 4098, long_box.n[1] = 15, long_box.flags = PG_FASTEST;
+    long_box.backend = backend, long_box.n[0] = 4098, long_box.n[1] = 15, set_choice(&long_box, PG_FASTEST);
     solver = create(&long_box);
     OK(pg_query_desc(solver, &resolved), solver);
     assert_true(resolved.flags & PG_DIRECT);
@@ -998,7 +998,7 @@ static void the_fastest_method_is_direct_where_it_can_be(void **state)
     static const unsigned refused[] = {PG_FASTEST | PG_FMG, PG_FASTEST | PG_SMOOTH_RBGS, PG_FASTEST | PG_SYMMETRIC};
     for (int q = 0; q < 3; q++) {
         begin(backend, 1);
-        box.desc.n[0] = 9, box.desc.flags = refused[q];
+        box.desc.n[0] = 9, set_choice(&box.desc, refused[q]);
         assert_int_not_equal(pg_create(&box.desc, &solver), PG_OK);
         assert_non_null(strstr(pg_last_error(NULL), q ? "PG_FASTEST" : "method"));
     }
@@ -1160,7 +1160,7 @@ static void workspace_is_small(void **state)
         for (int count = 0; count < 5; count++) {
             begin(backend, sizes[q][2] > 1 ? 3 : 2);
             box.desc.memory = backend == PG_CUDA ? PG_MEM_DEVICE : PG_MEM_HOST;
-            if (count == 4) box.desc.flags |= PG_F32;
+            if (count == 4) set_choice(&box.desc, choice_of(&box.desc) | PG_F32);
             double grid = count == 4 ? 4 : 8;
             for (int axis = 0; axis < box.desc.dim; axis++) {
                 plain_axis(&r, axis, sizes[q][axis]);

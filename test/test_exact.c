@@ -279,7 +279,7 @@ static void sines_and_cosines_have_their_eigenvalues(void **state)
 static double condition_number(void)
 {
     pg_desc desc = box.desc;
-    desc.flags = 0;
+    set_choice(&desc, 0);
     memset(desc.stride_u, 0, sizeof desc.stride_u), memset(desc.stride_f, 0, sizeof desc.stride_f);
     for (int q = 0; q < 6; q++) desc.face[q].value = 0, desc.face[q].array = NULL;
     ref p;
@@ -319,7 +319,7 @@ static void single_precision_is_as_good_as_its_condition_number_allows(void **st
         const int singular = p.singular;
         ref_free(&p);
         if (singular) continue;
-        box.desc.flags = PG_F32;
+        set_choice(&box.desc, PG_F32);
         for (int q = 0; q < 6; q++) box.desc.face[q].array = NULL;
         random_faces(&r);
         const pg_stop stop = {.rtol = 1e-7, .max_iter = 1000};
@@ -349,7 +349,7 @@ static void every_method_finds_the_same_solution(void **state)
                         box.desc.h[axis] = 0.1;
                         set_ends(&box.desc, axis, end_pairs[axis == size % 3 ? pair : 4]);
                     }
-                    box.desc.flags = methods[method];
+                    set_choice(&box.desc, methods[method]);
                     random_faces(&r);
                     must_be_exact(&r, 1e-11);
                 }
@@ -369,7 +369,7 @@ static void windows_of_larger_arrays_leave_the_rest_alone(void **state)
                 box.desc.centring[axis] = (pair + axis) % 2 ? PG_CELL : PG_NODE;
                 set_ends(&box.desc, axis, end_pairs[axis == pair % 3 ? pair : 0]);
             }
-            box.desc.flags = flags[method];
+            set_choice(&box.desc, flags[method]);
             box.desc.stride_u[0] = 11, box.desc.stride_u[1] = 11 * 9;
             box.desc.stride_f[0] = 13, box.desc.stride_f[1] = 13 * 8 + 1;
             random_faces(&r);
@@ -411,7 +411,7 @@ static void a_zero_guess_never_reads_u(void **state)
         for (int pair = 0; pair < 10; pair++) {
             begin(backend, 6, 5, 4);
             set_ends(&box.desc, 1, end_pairs[pair]);
-            box.desc.flags = methods[method];
+            set_choice(&box.desc, methods[method]);
             random_faces(&r);
             const double error = solve_error(&r, &stop);        /* u is full of NaN there */
             if (!(error <= 1e-11)) fail_msg("%s: relative error %.2e", describe(&box.desc), error);

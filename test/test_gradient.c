@@ -324,7 +324,7 @@ static void list_values(const ref *p, const unsigned char *mask, pg_cell_value *
 static void check_masked(const pg_desc *desc, const ref *p, pg_solver *solver, const double *u, int closed)
 {
     static double v[CELLS / MASKED * (MASKED + 1)];
-    const unsigned char *mask = desc->mask;
+    const unsigned char *mask = desc->cells.mask;
     for (int axis = 0; axis < p->dim; axis++) {
         const double along = p->axis[axis].periodic ? 0 : slope[axis];
         const int n = p->n[axis];
@@ -368,7 +368,7 @@ static void air_and_solids_are_what_their_lists_say(void **state)
             desc.centring[axis] = PG_CELL, desc.coord[axis] = trial % 2 ? uneven : NULL;
             set_ends(&desc, axis, all_ends[(trial + 3 * axis) % ENDS]);
         }
-        desc.backend = backend, desc.mask = mask, desc.alpha = 1, desc.dim = dim;
+        desc.backend = backend, desc.cells.mask = mask, desc.alpha = 1, desc.dim = dim;
         ref p;
         ref_create(&p, &desc);
         REF_EACH(&p, i, j, k) {
@@ -395,12 +395,12 @@ static void air_and_solids_are_what_their_lists_say(void **state)
         }
         for (int axis = 0; axis < 3; axis++) {
             for (size_t q = 0; q < sizeof open[0] / sizeof open[0][0]; q++) open[axis][q] = 0.5;
-            if (closed >= 0 && axis < dim) open[axis][closed] = 0, desc.openness[axis] = open[axis];
+            if (closed >= 0 && axis < dim) open[axis][closed] = 0, desc.cells.openness[axis] = open[axis];
         }
         int number[2];
         list_values(&p, mask, list, number);
-        desc.air_value = list[0], desc.air_values = number[0];
-        desc.solid_flux = list[1], desc.solid_fluxes = number[1];
+        desc.cells.air_value = list[0], desc.cells.air_values = number[0];
+        desc.cells.solid_flux = list[1], desc.cells.solid_fluxes = number[1];
         pg_solver *solver = create(&desc);
         check_masked(&desc, &p, solver, u, closed);
         pg_destroy(solver);

@@ -25,37 +25,33 @@ typedef struct functions {
     pg_status (*set_faces)(pg_solver *, const pg_face[6]);
     pg_status (*set_alpha)(pg_solver *, double);
     pg_status (*set_stream)(pg_solver *, pg_stream);
+    pg_status (*set_cells)(pg_solver *, const pg_cells *);
     pg_status (*smooth)(pg_solver *, void *, const void *, int);
     pg_status (*cycle)(pg_solver *, void *, const void *, int);
     pg_status (*apply)(pg_solver *, const void *, void *);
     pg_status (*residual)(pg_solver *, const void *, const void *, void *);
     pg_status (*norm)(pg_solver *, const void *, pg_norm_kind, double *);
-    pg_status (*sum)(pg_solver *, const void *, double *);
     pg_status (*dot)(pg_solver *, const void *, const void *, double *);
     const char *(*last_error)(const pg_solver *);
     const char *(*status_string)(pg_status);
     const char *(*outcome_string)(pg_outcome);
     const char *(*version)(void);
-    pg_status (*dense_create)(const pg_dense_desc *, pg_dense **);
-    void (*dense_destroy)(pg_dense *);
+    pg_status (*dense_create)(const pg_dense_desc *, pg_solver **);
     pg_status (*dense_workspace_bytes)(const pg_dense_desc *, size_t *);
-    pg_status (*dense_query_desc)(const pg_dense *, pg_dense_desc *);
-    pg_status (*dense_update)(pg_dense *);
-    pg_status (*dense_solve)(pg_dense *, void *, const void *, const pg_stop *);
-    pg_status (*dense_get_report)(pg_dense *, pg_report *);
-    pg_status (*dense_set_stream)(pg_dense *, pg_stream);
-    const char *(*dense_last_error)(const pg_dense *);
+    pg_status (*dense_query_desc)(const pg_solver *, pg_dense_desc *);
+    pg_status (*dense_update)(pg_solver *);
     pg_status (*gradient)(pg_solver *, const void *, int, void *, pg_where);
     pg_status (*get_parts)(pg_solver *, const void *, int *, int *, double *, double *);
     const pg_abi_entry *(*abi)(void);
+    int (*progress)(void *, const pg_report *);
 } functions;
 
 static const functions pg = {
     pg_solve_once, pg_create,    pg_destroy,    pg_workspace_bytes, pg_query_part, pg_query_desc, pg_solve,          pg_get_report,
-    pg_set_faces,  pg_set_alpha, pg_set_stream, pg_smooth,          pg_cycle,         pg_apply,          pg_residual,
-    pg_norm,       pg_sum,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version,
-    pg_dense_create, pg_dense_destroy, pg_dense_workspace_bytes, pg_dense_query_desc, pg_dense_update, pg_dense_solve,
-    pg_dense_get_report, pg_dense_set_stream, pg_dense_last_error, pg_gradient, pg_get_parts, pg_abi};
+    pg_set_faces,  pg_set_alpha, pg_set_stream, pg_set_cells, pg_smooth,          pg_cycle,         pg_apply,          pg_residual,
+    pg_norm,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version,
+    pg_dense_create, pg_dense_workspace_bytes, pg_dense_query_desc, pg_dense_update,
+    pg_gradient, pg_get_parts, pg_abi, pg_progress};
 
 #include "common.h"
 
@@ -124,6 +120,7 @@ static void every_function_can_be_called_from_c(void **state)
     assert_int_equal(pg.set_faces(solver, desc.face), PG_OK);
     assert_int_equal(pg.set_alpha(solver, 0), PG_OK);
     assert_int_equal(pg.set_stream(solver, NULL), PG_OK);
+    assert_int_equal(pg.set_cells(solver, &desc.cells), PG_ERROR_UNSUPPORTED);
     assert_int_equal(pg.solve(solver, u, f, &stop), PG_OK);
     assert_int_equal(pg.get_report(solver, &report), PG_OK);
     assert_int_equal(report.outcome, PG_CONVERGED);
@@ -134,7 +131,7 @@ static void every_function_can_be_called_from_c(void **state)
     assert_int_equal(pg.residual(solver, u, f, v), PG_OK);
     assert_int_equal(pg.norm(solver, f, PG_NORM_MAX, &number), PG_OK);
     assert_true(number == 1);
-    assert_int_equal(pg.sum(solver, f, &number), PG_OK);
+    assert_int_equal(pg.dot(solver, f, NULL, &number), PG_OK);
     assert_int_equal(pg.dot(solver, f, f, &number), PG_OK);
     assert_true(fabs(number - 0.9) < 1e-14);             /* nine control lengths of 1/10 */
     assert_non_null(pg.last_error(solver));
@@ -145,7 +142,7 @@ static void every_function_can_be_called_from_c(void **state)
 
     const double a[4] = {4, 1, 1, 4}, right[2] = {6, 9};
     double x[2] = {0, 0};
-    pg_dense *dense = NULL;
+    pg_solver *dense = NULL;
     pg_dense_desc dense_desc = {0};
     dense_desc.n = 2, dense_desc.A = a, dense_desc.backend = PG_CPU;
     size_t dense_bytes = 0;
@@ -155,13 +152,13 @@ static void every_function_can_be_called_from_c(void **state)
     assert_int_equal(pg.dense_query_desc(dense, &dense_desc), PG_OK);
     assert_true(dense_desc.lda == 2 && dense_desc.omega == 1 && dense_desc.flags == (PG_F64 | PG_GAUSS_SEIDEL));
     assert_int_equal(pg.dense_update(dense), PG_OK);
-    assert_int_equal(pg.dense_set_stream(dense, NULL), PG_OK);
-    assert_int_equal(pg.dense_solve(dense, x, right, NULL), PG_OK);
-    assert_int_equal(pg.dense_get_report(dense, &report), PG_OK);
+    assert_int_equal(pg.set_stream(dense, NULL), PG_OK);
+    assert_int_equal(pg.solve(dense, x, right, NULL), PG_OK);
+    assert_int_equal(pg.get_report(dense, &report), PG_OK);
     assert_int_equal(report.outcome, PG_CONVERGED);
     assert_true(fabs(x[0] - 1) < 1e-7 && fabs(x[1] - 2) < 1e-7);
-    assert_string_equal(pg.dense_last_error(dense), "");
-    pg.dense_destroy(dense);
+    assert_string_equal(pg.last_error(dense), "");
+    pg.destroy(dense);
 }
 
 int main(void)

@@ -12,7 +12,7 @@ static solve_once_type *const solve_once = pg_solve_once;
 static pg_status (*const set_faces)(pg_solver *, const pg_face[6]) = pg_set_faces;
 static pg_status (*const set_alpha)(pg_solver *, double) = pg_set_alpha;
 static pg_status (*const set_stream)(pg_solver *, CUstream_st *) = pg_set_stream;
-static const unsigned flags = PG_F64 | PG_VCYCLE | PG_SMOOTH_RBGS;   // combine without a cast
+static const unsigned flags = PG_F64 | PG_VCYCLE | PG_SYMMETRIC;   // combine without a cast
 static const int64_t stride = 0;
 #define TEXT(name, text) text,
 static const char *const texts[] = {PG_STATUS_LIST(TEXT) PG_OUTCOME_LIST(TEXT)};
@@ -87,7 +87,7 @@ extern "C" void every_function_can_be_called_from_cpp(void **)
     assert_int_equal(pg_apply(solver, u, v), PG_OK);
     assert_int_equal(pg_residual(solver, u, f, v), PG_OK);
     assert_int_equal(pg_norm(solver, f, PG_NORM_L1, &number), PG_OK);
-    assert_int_equal(pg_sum(solver, f, &number), PG_OK);
+    assert_int_equal(pg_dot(solver, f, NULL, &number), PG_OK);
     assert_int_equal(pg_dot(solver, f, f, &number), PG_OK);
     assert_true(std::fabs(number - 0.9) < 1e-14);
     assert_non_null(pg_last_error(solver));

@@ -557,7 +557,7 @@ static void every_operation_on_the_gpu_equals_the_one_on_the_cpu(void **)
         do random_problem(&p, &r, p.desc.dim == 1 ? 150 : q % 10 ? 45 : 80, 1);
         while (p.desc.n[0] <= coarsest && p.desc.n[1] <= coarsest && p.desc.n[2] <= coarsest);
         p.desc.coarsest = coarsest;
-        p.desc.flags = PG_FMG | PG_SMOOTH_RBGS | (q % 2 ? PG_F32 : PG_F64) | (q % 3 == 0 ? PG_SYMMETRIC : 0);
+        set_choice(&p.desc, PG_FMG | PG_SMOOTH_RBGS | (q % 2 ? PG_F32 : PG_F64) | (q % 3 == 0 ? PG_SYMMETRIC : 0));
         if (q % 2)
             compare_operations<float>(&p.desc, &r);
         else
@@ -756,7 +756,7 @@ static void compare_random_passes(unsigned method)
         }
         if (p.desc.n[0] * p.desc.n[1] * p.desc.n[2] == 1) p.desc.alpha = 1;    // or there is no diagonal
         const int single = rng_int(&r, 0, 1);
-        p.desc.flags = method | (single ? PG_F32 : PG_F64);
+        set_choice(&p.desc, method | (single ? PG_F32 : PG_F64));
         for (int e = 0; e < 2 * p.desc.dim; e++)
             if (p.desc.face[e].kind != PG_PERIODIC && rng_int(&r, 0, 1))
                 p.desc.face[e].array = single ? (void *)face_single : (void *)face;
@@ -925,7 +925,7 @@ static void transfers_and_sums_on_the_gpu_equal_those_on_the_cpu(void **)
         do random_problem(&p, &r, q % 2 ? 50 : 190, 1);
         while (p.desc.dim == 1 || p.desc.n[0] * p.desc.n[1] * p.desc.n[2] > 80000);
         const int single = rng_int(&r, 0, 1);
-        p.desc.flags = PG_FMG | (single ? PG_F32 : PG_F64) | (rng_int(&r, 0, 3) ? 0 : PG_SYMMETRIC);
+        set_choice(&p.desc, PG_FMG | (single ? PG_F32 : PG_F64) | (rng_int(&r, 0, 3) ? 0 : PG_SYMMETRIC));
         for (int e = 0; e < 2 * p.desc.dim; e++)
             if (p.desc.face[e].kind != PG_PERIODIC && rng_int(&r, 0, 1))
                 p.desc.face[e].array = single ? (void *)face_single : (void *)face;
@@ -947,7 +947,7 @@ static void every_thread_has_its_share_of_the_points(void **)
     for (int q = 0; q < 4; q++) {
         pg_desc desc = {0};
         for (int a = 0; a < 3; a++) desc.n[a] = sizes[q][a];
-        desc.flags = PG_VCYCLE;
+        set_choice(&desc, PG_VCYCLE);
         desc.backend = PG_CPU;
         pg_solver *s = create(&desc);
         const int64_t points = s->level[0].points;
@@ -977,7 +977,7 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
         p.desc.n[2] = p.desc.dim == 3 ? rng_int(&r, 10, 40) : 1;
         for (int a = 0; a < 3; a++) p.desc.coord[a] = p.desc.weight[a] = p.desc.conductance[a] = NULL, p.desc.h[a] = 1;
         p.desc.n[1] *= p.desc.dim == 2 ? 10 : 1;
-        p.desc.flags = PG_SOR;
+        set_choice(&p.desc, PG_SOR);
         p.desc.omega = 1.3;
         p.desc.backend = PG_CPU;
         pg_solver *s = create(&p.desc);
@@ -1065,7 +1065,7 @@ static void exact_solves_on_the_gpu_equal_those_on_the_cpu(void **)
                (p.desc.dim == 3 && p.desc.n[0] * p.desc.n[1] > PGI_MODES_PLANE) || p.desc.n[0] + p.desc.n[1] > 260 ||
                (p.desc.dim == 3 && p.desc.n[0] + p.desc.n[1] + p.desc.n[2] > 110));
         p.desc.coarsest = 0;
-        p.desc.flags = PG_VCYCLE | PG_SMOOTH_RBGS | (q % 2 ? PG_F32 : PG_F64);
+        set_choice(&p.desc, PG_VCYCLE | PG_SMOOTH_RBGS | (q % 2 ? PG_F32 : PG_F64));
         if (q % 2)
             compare_exact_solves<float>(&p.desc, &r);
         else

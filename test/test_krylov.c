@@ -74,7 +74,7 @@ static void they_reach_the_tolerance(void **state)
                     if (precisions[precision] == PG_MIXED && !in_f32) continue;
                     if (small_run() && (method + 20 * pair + 11 * precision + 14 * dim) % 21) continue;
                     pg_desc desc = mixed_box(backend, dim, dim == 3 ? full_or_small(12, 8) : full_or_small(24, 16), pair);
-                    desc.flags = methods[method / PRECONDITIONERS] | precondition | precisions[precision];
+                    set_choice(&desc, methods[method / PRECONDITIONERS] | precondition | precisions[precision]);
                     const int f32 = precisions[precision] == PG_F32;
                     const pg_stop stop = {.rtol = f32 ? 1e-4 : 1e-10};
                     long double residual;
@@ -182,7 +182,7 @@ static void iterates_are_those_of_the_textbook(void **state)
             pg_desc desc = mixed_box(backend, 3, 8, pair);
             memset(desc.stride_u, 0, sizeof desc.stride_u);
             for (int face = 0; face < 6; face++) desc.face[face].value = 0;
-            desc.flags = methods[method / 2] | (method % 2 ? PG_PRECOND_DIAGONAL : PG_PRECOND_NONE);
+            set_choice(&desc, methods[method / 2] | (method % 2 ? PG_PRECOND_DIAGONAL : PG_PRECOND_NONE));
             const size_t points = (size_t)desc.n[0] * desc.n[1] * desc.n[2];
             double *u = memset(allocate(points * sizeof *u), 0, points * sizeof *u), *f = allocate(points * sizeof *f);
             rng random = {11};
@@ -216,7 +216,7 @@ static void without_a_tolerance_u_is_the_same(void **state)
     const pg_backend backend = backend_or_skip(state);
     for (int method = 0; method < METHODS * PRECONDITIONERS; method++) {
         pg_desc desc = mixed_box(backend, 2, 12, 1);
-        desc.flags = methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS];
+        set_choice(&desc, methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS]);
         ref p;
         ref_create(&p, &desc);
         const size_t bytes = sizeof(double) * ref_extent_u(&p);
@@ -253,8 +253,8 @@ static void pipelined_forms_do_as_well(void **state)
                 for (int pipelined = 0; pipelined < 2; pipelined++)
                     for (int least = 0; least < 2; least++) {
                         pg_desc desc = mixed_box(backend, 3, full_or_small(17, 8), pair);
-                        desc.flags = methods[2 * (method / PRECONDITIONERS) + pipelined] |
-                                     preconditioners[method % PRECONDITIONERS] | (precision ? PG_F32 : PG_F64);
+                        set_choice(&desc, methods[2 * (method / PRECONDITIONERS) + pipelined] |
+                                     preconditioners[method % PRECONDITIONERS] | (precision ? PG_F32 : PG_F64));
                         const pg_stop stop = {.rtol = least ? 1e-30 : precision ? 1e-4 : 1e-8, .max_iter = 400};
                         report[pipelined][least] = solve_random(&desc, &stop, &residual[pipelined][least]);
                     }
@@ -275,7 +275,7 @@ static void it_ends_after_as_many_steps_as_there_are_eigenvalues(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     pg_desc desc = {0};
-    desc.n[0] = 24, desc.backend = backend, desc.flags = PG_CG | PG_PRECOND_NONE;
+    desc.n[0] = 24, desc.backend = backend, set_choice(&desc, PG_CG | PG_PRECOND_NONE);
     const pg_stop stop = {.rtol = 1e-11};
     long double residual;
     const pg_report report = solve_random(&desc, &stop, &residual);
@@ -291,7 +291,7 @@ static void nothing_to_do_is_done(void **state)
         for (int n = 1; n <= 5; n += 4) {
             pg_desc desc = {0};
             desc.n[0] = n, desc.backend = backend;
-            desc.flags = methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS];
+            set_choice(&desc, methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS]);
             double u[5] = {0}, f[5] = {0};
             pg_solver *solver = create(&desc);
             pg_report report;
@@ -318,7 +318,7 @@ static void batches_are_solved_one_by_one(void **state)
     for (int method = 0; method < METHODS * PRECONDITIONERS; method++) {
         pg_desc desc = {0};
         desc.n[0] = desc.n[1] = N, desc.backend = backend, desc.coarsest = 8;
-        desc.flags = methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS];
+        set_choice(&desc, methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS]);
         double u[BATCH][POINTS] = {0}, alone[BATCH][POINTS] = {0}, f[BATCH][POINTS];
         rng r = {3};
         for (int q = 0; q < BATCH; q++)
@@ -339,7 +339,7 @@ static void outcomes_are_told(void **state)
     for (int method = 0; method < METHODS * PRECONDITIONERS; method++) {
         pg_desc desc = {0};
         desc.n[0] = 20, desc.n[1] = 17, desc.backend = backend, desc.coarsest = 8;
-        desc.flags = methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS];
+        set_choice(&desc, methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS]);
         double u[340], f[340];
         for (int i = 0; i < 340; i++) u[i] = 5, f[i] = i % 7;
         f[11] = NAN;
@@ -428,7 +428,7 @@ static void the_direct_preconditioner_is_self_adjoint_in_pg_dot(void **state)
                 }
                 desc.stride_u[0] = n[0] + 3, desc.stride_u[1] = desc.stride_u[0] * n[1] + 5;
                 memcpy(desc.stride_f, desc.stride_u, sizeof desc.stride_f);
-                desc.flags = PG_CG | PG_PRECOND_DIRECT | (mixed ? PG_MIXED : 0), desc.beta = 1.7;
+                set_choice(&desc, PG_CG | PG_PRECOND_DIRECT | (mixed ? PG_MIXED : 0)), desc.beta = 1.7;
                 pg_solver *solver = create(&desc);
                 if (kind % 2) OK(pg_set_alpha(solver, desc.alpha = 30), solver);
                 ref p;
@@ -487,7 +487,7 @@ static void the_direct_preconditioner_is_exact_where_transforms_solve_a(void **s
                     set_ends(&desc, a, a == axis || !strchr(all_pairs[pair], 'R') ? all_pairs[pair] : "DN");
                 }
                 if (way % 4) stretch_axis(&desc, axis, 50, way % 4 == 1, room);
-                desc.flags = methods[way / 3] | PG_PRECOND_DIRECT | precisions[way % 3];
+                set_choice(&desc, methods[way / 3] | PG_PRECOND_DIRECT | precisions[way % 3]);
                 if (way % 3 == 2 && desc.flags & PG_PIPEBICGSTAB) continue;
                 ref p;
                 ref_create(&p, &desc);
@@ -541,7 +541,7 @@ static void iterations_around_the_direct_solver(void **state)
                     if (cases[q].stretch > 1) stretch_axis(&desc, axis, cases[q].stretch, 0, room[axis]);
                 }
                 if (cases[q].velocity != 0 && pair >= 2) desc.alpha = 1;
-                desc.flags = PG_PRECOND_DIRECT | (cg ? PG_CG : PG_BICGSTAB) | (way >= 4 ? PG_MIXED : 0);
+                set_choice(&desc, PG_PRECOND_DIRECT | (cg ? PG_CG : PG_BICGSTAB) | (way >= 4 ? PG_MIXED : 0));
                 const pg_stop stop = {.rtol = 1e-8};
                 long double residual;
                 const pg_report report = solve_random(&desc, &stop, &residual);
@@ -562,24 +562,24 @@ static void what_cannot_be_is_refused_by_name(void **state)
         const char *word;
     } refused[] = {
         {PG_VCYCLE | PG_PRECOND_DIAGONAL, "preconditioner"}, {PG_DIRECT | PG_PRECOND_CYCLE, "preconditioner"},
-        {PG_CG | PG_PRECOND_CYCLE | PG_PRECOND_NONE, "preconditioner"}, {PG_CG | PG_MIXED | PG_PRECOND_DIAGONAL, "PG_MIXED"},
+        {PG_CG | PG_PRECOND_CYCLE | PG_PRECOND_NONE, "precond"}, {PG_CG | PG_MIXED | PG_PRECOND_DIAGONAL, "PG_MIXED"},
         {PG_CG | PG_PRECOND_NONE | PG_SMOOTH_JACOBI, "smoother"}, {PG_CG | PG_PRECOND_DIAGONAL | PG_SYMMETRIC, "PG_SYMMETRIC"},
         {PG_CG | PG_VCYCLE, "method"}, {PG_CG | PG_BICGSTAB, "method"}, {PG_JACOBI | PG_PRECOND_AINV, "preconditioner"},
         {PG_DIRECT | PG_PRECOND_DIRECT, "PG_DIRECT"}, {PG_FMG | PG_PRECOND_DIRECT, "preconditioner"},
-        {PG_CG | PG_PRECOND_DIRECT | PG_PRECOND_CYCLE, "preconditioner"}, {PG_CG | PG_PRECOND_DIRECT | PG_KEEP_CYCLES, "PG_KEEP_CYCLES"},
+        {PG_CG | PG_PRECOND_DIRECT | PG_PRECOND_CYCLE, "precond"}, {PG_CG | PG_PRECOND_DIRECT | PG_KEEP_CYCLES, "PG_KEEP_CYCLES"},
         {PG_CG | PG_PRECOND_DIRECT | PG_SMOOTH_LINES, "smoother"}, {PG_PIPEBICGSTAB | PG_PRECOND_DIRECT | PG_MIXED, "PG_PIPEBICGSTAB"}, {PG_BICGSTAB | PG_PRECOND_DIRECT | PG_SYMMETRIC, "PG_SYMMETRIC"},
-        {PG_BICGSTAB | PG_MIXED | PG_PRECOND_AINV, "PG_BICGSTAB"}, {PG_PIPECG | PG_PRECOND_AINV | PG_PRECOND_AINV2, "preconditioner"},
+        {PG_BICGSTAB | PG_MIXED | PG_PRECOND_AINV, "PG_BICGSTAB"}, {PG_PIPECG | PG_PRECOND_AINV | PG_PRECOND_AINV2, "precond"},
     };
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
         pg_desc desc = {0};
-        desc.n[0] = 8, desc.n[1] = 8, desc.backend = backend, desc.flags = refused[q].flags;
+        desc.n[0] = 8, desc.n[1] = 8, desc.backend = backend, set_choice(&desc, refused[q].flags);
         pg_solver *solver = NULL;
         const pg_status status = pg_create(&desc, &solver);
         if (status == PG_OK || solver || !strstr(pg_last_error(NULL), refused[q].word))
             fail_msg("flags 0x%x: status %d, \"%s\"", desc.flags, (int)status, pg_last_error(NULL));
     }
     pg_desc desc = {0};
-    desc.n[0] = 8, desc.n[1] = 8, desc.backend = backend, desc.flags = PG_CG;
+    desc.n[0] = 8, desc.n[1] = 8, desc.backend = backend, set_choice(&desc, PG_CG);
     double u[64] = {0}, f[64] = {0};
     pg_solver *solver = create(&desc);
     assert_int_equal(pg_cycle(solver, u, f, 1), PG_ERROR_UNSUPPORTED);
@@ -599,7 +599,8 @@ static void floors_of_every_method(void **state)
     const size_t points = (size_t)n * (size_t)n;
     float *u = allocate(points * sizeof *u), *f = allocate(points * sizeof *f);
     for (size_t q = 0; q < 8; q++) {
-        const pg_desc desc = {.backend = backend, .flags = PG_F32 | methods[q / 4] | preconditioners[q % 4], .n = {n, n}};
+        pg_desc desc = {.backend = backend, .n = {n, n}};
+        set_choice(&desc, PG_F32 | methods[q / 4] | preconditioners[q % 4]);
         const pg_stop stop = {.max_iter = 1000};
         for (size_t p = 0; p < points; p++) f[p] = 1, u[p] = 0;
         pg_solver *solver = create(&desc);

@@ -86,7 +86,7 @@ static void every_ratio_converges(void **state)
                 const int axis = (kind + size + ratio) % dim;
                 stretched p;
                 memset(&p, 0, sizeof p), p.desc.coarsest = 8;
-                p.desc.backend = backend, p.desc.dim = dim, p.desc.flags = PG_VCYCLE;
+                p.desc.backend = backend, p.desc.dim = dim, set_choice(&p.desc, PG_VCYCLE);
                 for (int a = 0; a < 3; a++) {
                     p.desc.n[a] = n[a];
                     p.desc.centring[a] = (kind + size) % 2 ? PG_CELL : PG_NODE;
@@ -107,7 +107,7 @@ static void random_stretched_boxes_are_solved(void **state)
     for (int count = 0; count < full_or_small(120, 30); count++) {
         stretched s;
         random_stretched(&s, &r, backend, rng_int(&r, 1, 3), full_or_small(30, 13));
-        s.desc.flags = flags[count % 6] | PG_SMOOTH_LINES;    /* also where all is solved exactly otherwise */
+        set_choice(&s.desc, flags[count % 6] | PG_SMOOTH_LINES);    /* also where all is solved exactly otherwise */
         ref p;
         ref_create(&p, &s.desc);
         const size_t size = p.f32 ? 4 : 8, extent_u = ref_extent_u(&p), extent_f = ref_extent_f(&p);
@@ -120,7 +120,7 @@ static void random_stretched_boxes_are_solved(void **state)
         pg_solver *solver = create(&s.desc);
         pg_desc resolved;
         OK(pg_query_desc(solver, &resolved), solver);
-        assert_true(resolved.flags & PG_SMOOTH_LINES);
+        assert_true(resolved.smoother == PG_SMOOTH_LINES);
         const pg_stop stop = {.rtol = p.f32 ? 1e-4 : 1e-9};
         pg_report report;
         OK(pg_solve(solver, u, f, &stop), solver);
@@ -151,7 +151,7 @@ static void a_single_line_is_solved_in_one_sweep(void **state)
         for (int n = 3; n < 80; n += 19) {
             stretched s;
             memset(&s, 0, sizeof s), s.desc.coarsest = 8;
-            s.desc.backend = backend, s.desc.dim = 3, s.desc.flags = PG_VCYCLE | PG_SMOOTH_LINES;
+            s.desc.backend = backend, s.desc.dim = 3, set_choice(&s.desc, PG_VCYCLE | PG_SMOOTH_LINES);
             s.desc.n[0] = s.desc.n[1] = s.desc.n[2] = 1, s.desc.n[axis] = n;
             stretch(&s, axis, 50);
             double u[80] = {0}, f[80], first, after;
@@ -181,7 +181,7 @@ static void a_sweep_is_the_same_on_both(void **state)
         const int axis = count % 3, n = lengths[count / 3 % 28], most = n > 100 ? 4 : 9, single = rng_int(&r, 0, 3) == 0;
         stretched s;
         memset(&s, 0, sizeof s), s.desc.coarsest = 8;
-        s.desc.dim = 3, s.desc.flags = PG_VCYCLE | PG_SMOOTH_LINES | (single ? PG_F32 : 0);
+        s.desc.dim = 3, set_choice(&s.desc, PG_VCYCLE | PG_SMOOTH_LINES | (single ? PG_F32 : 0));
         s.desc.alpha = rng_int(&r, 0, 2) ? rng_uniform(&r, 0.1, 20) : 0;
         for (int a = 0; a < 3; a++) {
             s.desc.n[a] = a == axis ? n : rng_int(&r, 1, most);
@@ -230,7 +230,7 @@ static void a_symmetric_cycle_by_lines_is_self_adjoint(void **state)
         random_stretched(&s, &r, backend, 2 + count % 2, full_or_small(20, 11));
         for (int q = 0; q < 6; q++) s.desc.face[q].value = 0;
         memset(s.desc.stride_u, 0, sizeof s.desc.stride_u), memset(s.desc.stride_f, 0, sizeof s.desc.stride_f);
-        s.desc.flags = PG_VCYCLE | PG_SYMMETRIC;
+        set_choice(&s.desc, PG_VCYCLE | PG_SYMMETRIC);
         s.desc.alpha = 0.5;
         const size_t points = (size_t)s.desc.n[0] * (size_t)s.desc.n[1] * (size_t)s.desc.n[2];
         double *x = allocate(4 * points * sizeof *x), *y = x + points, *bx = y + points, *by = bx + points, a, b;
@@ -264,23 +264,23 @@ static void the_smoother_is_chosen_by_the_spacing(void **state)
             memset(&s, 0, sizeof s), s.desc.coarsest = 8;
             s.desc.backend = backend, s.desc.n[0] = 20, s.desc.n[1] = 64, s.desc.centring[1] = cell ? PG_CELL : PG_NODE;
             set_ends(&s.desc, 1, cell ? "NN" : "DN");
-            s.desc.flags = cases[q].flags | PG_FMG, s.desc.omega = cases[q].omega;
+            set_choice(&s.desc, cases[q].flags | PG_FMG), s.desc.omega = cases[q].omega;
             stretch(&s, 1, cases[q].ratio);
             pg_solver *solver = create(&s.desc);
             pg_desc resolved;
             OK(pg_query_desc(solver, &resolved), solver);
             const unsigned all = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
-            assert_int_equal(resolved.flags & all, cases[q].smoother);
+            assert_int_equal((unsigned)resolved.smoother & all, cases[q].smoother);
             pg_destroy(solver);
         }
     pg_desc desc = {0};
-    desc.n[0] = 9, desc.backend = backend, desc.flags = PG_SMOOTH_LINES, desc.omega = 1.1;
+    desc.n[0] = 9, desc.backend = backend, set_choice(&desc, PG_SMOOTH_LINES), desc.omega = 1.1;
     pg_solver *solver;
     assert_int_equal(pg_create(&desc, &solver), PG_ERROR_UNSUPPORTED);
     assert_non_null(strstr(pg_last_error(NULL), "PG_SMOOTH_LINES"));
-    desc.flags = PG_SMOOTH_LINES | PG_SMOOTH_RBGS, desc.omega = 0;
+    set_choice(&desc, PG_SMOOTH_LINES | PG_SMOOTH_RBGS), desc.omega = 0;
     assert_int_equal(pg_create(&desc, &solver), PG_ERROR_ARGUMENT);
-    desc.flags = PG_SMOOTH_LINES | PG_DIRECT;
+    set_choice(&desc, PG_SMOOTH_LINES | PG_DIRECT);
     assert_int_equal(pg_create(&desc, &solver), PG_ERROR_UNSUPPORTED);
 }
 
@@ -295,7 +295,7 @@ static void a_large_offset_of_the_coordinates_changes_nothing(void **state)
         double coord[2][N + 2], u[2][N], f[N], v[2][N];
         pg_desc desc = {0};
         desc.n[0] = N, desc.centring[0] = q % 2 ? PG_CELL : PG_NODE, desc.backend = backend;
-        desc.flags = PG_VCYCLE, desc.coarsest = 8;
+        set_choice(&desc, PG_VCYCLE), desc.coarsest = 8;
         set_ends(&desc, 0, ends[q / 6]);
         rng r = {5};
         for (int i = 0; i < N; i++) f[i] = rng_uniform(&r, -1, 1), u[0][i] = u[1][i] = rng_uniform(&r, -1, 1);

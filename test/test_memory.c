@@ -101,7 +101,7 @@ static void add(struct record *r, const void *from, size_t bytes)
 static void add_report(struct record *r, const pg_report *t)
 {
     const double numbers[] = {t->rhs_norm, t->first_residual, t->residual, t->floor, t->factor, t->removed_mean};
-    const int counts[] = {(int)t->outcome, t->iterations, t->history_count, t->problem, t->accelerated, t->pockets};
+    const int counts[] = {(int)t->outcome, t->iterations, t->history_count, t->problem, t->accelerated, t->singular_components};
     add(r, numbers, sizeof numbers);
     add(r, counts, sizeof counts);
     add(r, t->history, (size_t)(t->history_count < PG_HISTORY ? t->history_count : PG_HISTORY) * sizeof *t->history);
@@ -222,8 +222,8 @@ static void describe_axes(struct problem *p)
 static void list_values(struct problem *p)
 {
     const int *n = p->kind->n;
-    int *airs = &p->desc.air_values, *fluxes = &p->desc.solid_fluxes;
-    p->desc.air_value = p->air, p->desc.solid_flux = p->flux;
+    int *airs = &p->desc.cells.air_values, *fluxes = &p->desc.cells.solid_fluxes;
+    p->desc.cells.air_value = p->air, p->desc.cells.solid_flux = p->flux;
     for (size_t m = 0; m < p->points; m++) {
         const unsigned char *at = &p->mask[0][m];
         const pg_cell_value v = {
@@ -251,13 +251,13 @@ static void describe_cells(struct problem *p)
         }
     }
     if (has & VALUES) list_values(p);
-    if (has & MASK) d->mask = p->mask[0];
-    if (has & BETA_CELL) d->beta_cell = values(p, p->points, 1e-3, 1e3, 1, 5);
-    if (has & ALPHA_CELL) d->alpha_cell = values(p, p->points, 0, 50, 0, 6);
+    if (has & MASK) d->cells.mask = p->mask[0];
+    if (has & BETA_CELL) d->cells.beta_cell = values(p, p->points, 1e-3, 1e3, 1, 5);
+    if (has & ALPHA_CELL) d->cells.alpha_cell = values(p, p->points, 0, 50, 0, 6);
     for (int a = 0; a < p->kind->dim && has & (BETA_FACE | OPENNESS); a++) {
         const size_t faces = p->points / (size_t)n[a] * ((size_t)n[a] + 1);
-        if (has & BETA_FACE) d->beta_face[a] = values(p, faces, 1e-2, 1e2, 1, 7 + (uint64_t)a);
-        if (has & OPENNESS) d->openness[a] = values(p, faces, 0, 1, 0, 10 + (uint64_t)a);
+        if (has & BETA_FACE) d->cells.beta_face[a] = values(p, faces, 1e-2, 1e2, 1, 7 + (uint64_t)a);
+        if (has & OPENNESS) d->cells.openness[a] = values(p, faces, 0, 1, 0, 10 + (uint64_t)a);
     }
     if (has & ROBUST) d->robust = 1;
     if (has & LABYRINTH) d->robust = 2;
@@ -272,7 +272,7 @@ static void describe_problem(struct problem *p, const struct kind *kind, unsigne
     pg_desc *d = &p->desc;
     d->dim = kind->dim;
     d->backend = backend;
-    d->flags = kind->flags | precision;
+    set_choice(d, kind->flags | precision);
     describe_axes(p);
     if (kind->has & ALPHA) d->alpha = 30;
     if (kind->has & BATCH) d->batch = 3;
@@ -321,7 +321,7 @@ static void pieces(struct record *r, struct problem *p, pg_solver *s, void *u, c
     }
     for (int kind = PG_NORM_L2; kind <= PG_NORM_L1; kind++)
         TRY(r, pg_norm(s, u, (pg_norm_kind)kind, &number), &number, sizeof number);
-    TRY(r, pg_sum(s, u, &number), &number, sizeof number);
+    TRY(r, pg_dot(s, u, NULL, &number), &number, sizeof number);
     TRY(r, pg_dot(s, u, f, &number), &number, sizeof number);
     TRY(r, pg_smooth(s, u, f, 3), u, p->u_bytes);
     TRY(r, pg_cycle(s, u, f, 2), u, p->u_bytes);
@@ -348,8 +348,9 @@ static void run(struct record *r, struct problem *p, int how, const char *name)
     solve_and_add(r, s, u, p->u_bytes, f, &none);
     if (!small_run()) pieces(r, p, s, u, f);
     OK(pg_set_alpha(s, desc.alpha + 1), s);
-    if (desc.mask) OK(pg_set_mask(s, p->mask[1]), s);
-    if (desc.beta_cell || desc.beta_face[0] || desc.openness[0]) OK(pg_set_coefficients(s, NULL), s);
+    if (desc.cells.mask) desc.cells.mask = p->mask[1];
+    if (desc.cells.mask || desc.cells.beta_cell || desc.cells.beta_face[0] || desc.cells.openness[0])
+        OK(pg_set_cells(s, &desc.cells), s);
     solve_and_add(r, s, u, p->u_bytes, f, &largest);
     pieces(r, p, s, u, f);
     pg_destroy(s);
@@ -409,20 +410,20 @@ static void the_same_of_dense_systems(void **state)
             pg_dense_desc desc = {
                 .n = N, .A = A, .flags = methods[q % 4] | (q / 4 ? PG_F32 : PG_F64), .backend = backend};
             const pg_stop stop = {.guess = PG_GUESS_ZERO};
-            pg_dense *s = NULL;
+            pg_solver *s = NULL;
             pg_report report;
             OK(pg_dense_workspace_bytes(&desc, &desc.workspace_bytes), NULL);
             struct workspace w = workspace_create(backend, desc.workspace_bytes, how);
             desc.workspace = w.aligned;
             OK(pg_dense_create(&desc, &s), NULL);
             fill_bytes(u, N * p.size, how);
-            assert_int_equal(pg_dense_solve(s, u, f, &stop), PG_OK);
-            assert_int_equal(pg_dense_get_report(s, &report), PG_OK);
+            assert_int_equal(pg_solve(s, u, f, &stop), PG_OK);
+            assert_int_equal(pg_get_report(s, &report), PG_OK);
             assert_int_equal(report.outcome, PG_CONVERGED);
             r->used = 0;
             add_report(r, &report);
             add(r, u, N * p.size);
-            pg_dense_destroy(s);
+            pg_destroy(s);
             workspace_free(&w);
             if (how && (r->used != first.used || memcmp(r->bytes, first.bytes, r->used) != 0))
                 fail_msg("flags 0x%x: other bits with workspace %d", desc.flags, how);

@@ -134,7 +134,7 @@ static pg_desc mixed_box(pg_backend backend, unsigned flags)
     set_ends(&desc, 1, "RD");
     set_ends(&desc, 2, "PP");
     desc.face[PG_X_LOW].value = 0.5, desc.face[PG_X_HIGH].value = -2, desc.face[PG_Y_LOW].value = 1;
-    desc.backend = backend, desc.flags = flags;
+    desc.backend = backend, set_choice(&desc, flags);
     return desc;
 }
 
@@ -145,7 +145,7 @@ static pg_desc singular_box(pg_backend backend, unsigned flags, int variant)
                         edge[13] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     pg_desc desc = {0};
     desc.n[0] = 12, desc.n[1] = full_or_small(9, 6), desc.n[2] = full_or_small(7, 5);
-    desc.flags = flags, desc.backend = backend;
+    set_choice(&desc, flags), desc.backend = backend;
     for (int axis = 0; axis < 3; axis++) set_ends(&desc, axis, "NN");
     switch (variant) {
     case 0: break;
@@ -165,7 +165,7 @@ static pg_desc plain_box(pg_backend backend, int n, unsigned flags)
 {
     pg_desc desc = {0};
     desc.n[0] = desc.n[1] = desc.n[2] = n;
-    desc.backend = backend, desc.flags = flags;
+    desc.backend = backend, set_choice(&desc, flags);
     return desc;
 }
 

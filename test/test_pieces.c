@@ -58,7 +58,7 @@ static void random_box(box *b, rng *r, pg_backend backend, unsigned flags)
 {
     memset(b, 0, sizeof *b);
     pg_desc *desc = &b->desc;
-    desc->backend = backend, desc->flags = flags;
+    desc->backend = backend, set_choice(desc, flags);
     desc->dim = rng_int(r, 1, 3);
     for (int axis = 0; axis < desc->dim; axis++) random_axis(b, axis, r);
     if (rng_chance(r, 2)) desc->alpha = rng_uniform(r, 0, 10);
@@ -251,7 +251,7 @@ static void reductions_are_weighted_sums(void **state)
                 fail_msg("%s norm %.17g, not %.17Lg: %s", norms[kind].name, got, norms[kind].expected,
                          describe(&b.desc));
         }
-        OK(pg_sum(solver, x.at, &got), solver);
+        OK(pg_dot(solver, x.at, NULL, &got), solver);
         if (!(fabsl((long double)got - sum) <= tolerance * (double)l1))
             fail_msg("sum %.17g, not %.17Lg: %s", got, sum, describe(&b.desc));
         OK(pg_dot(solver, x.at, y.at, &got), solver);
@@ -274,7 +274,7 @@ static pg_desc large_box(pg_backend backend, unsigned flags)
     desc.n[0] = full_or_small(131, 37), desc.n[1] = full_or_small(67, 23), desc.n[2] = full_or_small(53, 19);
     desc.centring[1] = PG_CELL;
     set_ends(&desc, 0, "NN");
-    desc.backend = backend, desc.flags = flags;
+    desc.backend = backend, set_choice(&desc, flags);
     return desc;
 }
 
@@ -298,10 +298,10 @@ static void sums_over_many_blocks_are_complete(void **state)
         assert_true(fabsl((long double)got - sqrtl(l2)) <= 1e-14L * sqrtl(l2));
         OK(pg_norm(solver, x.at, PG_NORM_L1, &got), solver);
         assert_true(fabsl((long double)got - l1) <= 1e-14L * l1);
-        OK(pg_sum(solver, x.at, &got), solver);
+        OK(pg_dot(solver, x.at, NULL, &got), solver);
         assert_true(fabsl((long double)got - sum) <= 1e-14L * l1);
         double again;
-        OK(pg_sum(solver, x.at, &again), solver);
+        OK(pg_dot(solver, x.at, NULL, &again), solver);
         assert_true(got == again);
         pg_destroy(solver);
         window_free(&x);
@@ -330,7 +330,7 @@ static void not_a_number_is_never_lost(void **state)
                 OK(pg_norm(solver, x.at, (pg_norm_kind)kind, &got), solver);
                 assert_true(isnan(got));
             }
-            OK(pg_sum(solver, x.at, &got), solver);
+            OK(pg_dot(solver, x.at, NULL, &got), solver);
             assert_true(isnan(got));
             OK(pg_dot(solver, y.at, x.at, &got), solver);
             assert_true(isnan(got));
@@ -439,7 +439,7 @@ static void chebyshev_sweeps_are_the_best_polynomial_of_their_degree(void **stat
     for (int sweeps = 1; sweeps <= 4; sweeps++) {
         pg_desc desc = {0};
         desc.n[0] = desc.n[1] = N, desc.backend = backend;
-        desc.flags = PG_VCYCLE | PG_SMOOTH_CHEBYSHEV, desc.nu_pre = sweeps;
+        set_choice(&desc, PG_VCYCLE | PG_SMOOTH_CHEBYSHEV), desc.nu_pre = sweeps;
         pg_solver *solver = create(&desc);
         const double bound = 1 / cosh(sweeps * acosh(5.0 / 3));
         double largest = 0;
@@ -505,7 +505,7 @@ static void a_cycle_reduces_the_residual(void **state)
         {PG_VCYCLE | PG_SMOOTH_CHEBYSHEV, 0.4}};
     for (int q = 0; q < 5; q++) {
         pg_desc desc = {0};
-        desc.n[0] = 21, desc.n[1] = 16, desc.n[2] = 13, desc.flags = cases[q].flags, desc.backend = backend;
+        desc.n[0] = 21, desc.n[1] = 16, desc.n[2] = 13, set_choice(&desc, cases[q].flags), desc.backend = backend;
         desc.coarsest = 8;
         desc.centring[1] = PG_CELL, desc.face[PG_Y_LOW].value = 1;
         set_ends(&desc, 2, "NN");
@@ -661,7 +661,7 @@ static void pieces_that_a_method_has_not_are_refused_by_name(void **state)
         {PG_MIXED | PG_VCYCLE, "PG_MIXED", 0}};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         pg_desc desc = {0};
-        desc.n[0] = desc.n[1] = N, desc.flags = cases[q].flags, desc.backend = backend;
+        desc.n[0] = desc.n[1] = N, set_choice(&desc, cases[q].flags), desc.backend = backend;
         pg_solver *solver = create(&desc);
         const pg_status status = cases[q].cycle ? pg_cycle(solver, u, f, 1) : pg_smooth(solver, u, f, 1);
         assert_int_equal(status, PG_ERROR_UNSUPPORTED);
@@ -683,7 +683,7 @@ static void bad_arguments_of_pieces_are_refused(void **state)
     u[3] = 2;
     memcpy(before, u, sizeof u);
     pg_desc desc = {0};
-    desc.n[0] = desc.n[1] = N, desc.backend = backend_or_skip(state), desc.flags = PG_FMG;
+    desc.n[0] = desc.n[1] = N, desc.backend = backend_or_skip(state), set_choice(&desc, PG_FMG);
     pg_solver *solver = create(&desc);
     assert_int_equal(pg_smooth(solver, u, f, -2), PG_ERROR_ARGUMENT);
     assert_non_null(strstr(pg_last_error(solver), "-2"));

@@ -226,7 +226,7 @@ static ranks_case a_case(int dim, unsigned flags)
     ranks_case c;
     set_case(&c, dim, 12, 11, 40, "DD", "DN", PG_CELL);
     c.desc.backend = PG_CPU;
-    c.desc.flags = flags;
+    set_choice(&c.desc, flags);
     return c;
 }
 
@@ -346,7 +346,7 @@ static void compare_floats(const ranks_case *c, int ranks, double tolerance, int
     for (size_t p = 0; p < all; p++) f[p] = (float)rng_uniform(&r, -1, 1);
     if (bad >= 0) f[points * (size_t)bad + points / 3] = NAN;
     pg_desc d = c->desc;
-    d.flags |= PG_F32;
+    set_choice(&d, choice_of(&d) | PG_F32);
     pg_solver *s = create(&d);
     pg_report report, of_rank[MOST_RANKS];
     OK(pg_solve(s, whole, f, &c->stop), s);
@@ -366,13 +366,13 @@ static void compare_floats(const ranks_case *c, int ranks, double tolerance, int
         const size_t at = plane * (size_t)lo[axis];
         const size_t bytes = plane * (size_t)(hi[axis] - lo[axis]) * sizeof(float);    // without a batch
         float *u = parts + at, *rhs = f + at;
-        if (d.mask) own.mask = d.mask + at;
-        if (d.beta_cell) own.beta_cell = (const float *)d.beta_cell + at;
+        if (d.cells.mask) own.cells.mask = d.cells.mask + at;
+        if (d.cells.beta_cell) own.cells.beta_cell = (const float *)d.cells.beta_cell + at;
         if (c->on_device) {
             own.memory = PG_MEM_DEVICE;
             u = (float *)to_device(rank, u, bytes), rhs = (float *)to_device(rank, rhs, bytes);
-            if (d.mask) own.mask = (unsigned char *)to_device(rank, own.mask, bytes / sizeof(float));
-            if (d.beta_cell) own.beta_cell = to_device(rank, own.beta_cell, bytes);
+            if (d.cells.mask) own.cells.mask = (unsigned char *)to_device(rank, own.cells.mask, bytes / sizeof(float));
+            if (d.cells.beta_cell) own.cells.beta_cell = to_device(rank, own.cells.beta_cell, bytes);
         }
         RANK_OK(pg_create(&own, &of), NULL);
         RANK_OK(pg_solve(of, u, rhs, &c->stop), of);
@@ -380,8 +380,8 @@ static void compare_floats(const ranks_case *c, int ranks, double tolerance, int
         pg_destroy(of);
         if (!c->on_device) return;
         from_device(u, parts + at, bytes), from_device(rhs, NULL, 0);
-        if (d.mask) from_device((void *)own.mask, NULL, 0);
-        if (d.beta_cell) from_device((void *)own.beta_cell, NULL, 0);
+        if (d.cells.mask) from_device((void *)own.cells.mask, NULL, 0);
+        if (d.cells.beta_cell) from_device((void *)own.cells.beta_cell, NULL, 0);
     });
     for (int q = 0; q < ranks; q++) {
         assert_int_equal(of_rank[q].outcome, report.outcome);
@@ -403,7 +403,7 @@ static void compare_in_f32(int ranks, pg_backend backend, int on_device = 0)
         ranks_case c;
         set_case(&c, 3, 11, 12, 37, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
         c.gpus = backend == PG_CUDA, c.on_device = on_device;
-        c.desc.backend = backend, c.desc.flags = methods[m];
+        c.desc.backend = backend, set_choice(&c.desc, methods[m]);
         c.stop.max_iter = 2;
         compare_floats(&c, ranks, m < 3 && backend == PG_CPU ? 0 : 1e-5);
     }
@@ -525,7 +525,7 @@ static void direct_boxes_agree_with_one_gpu_on_gpus(void **)
             d->h[a] = 0.1;
         }
         if (of.stretched) stretch_axis(&c.desc, of.stretched == 2 ? 0 : of.dim - 1);
-        c.desc.backend = PG_CUDA, c.desc.flags = PG_DIRECT | of.flags;
+        c.desc.backend = PG_CUDA, set_choice(&c.desc, PG_DIRECT | of.flags);
         const int most = of.most_ranks < devices ? of.most_ranks : devices;
         for (int ranks = 2; ranks <= most; ranks++) {
             if (small_run() && ranks != 2 + number % (most - 1)) continue;
@@ -637,7 +637,7 @@ static void slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus(void **)
                  turn / 2 % 2 ? PG_CELL : PG_NODE);
         c.gpus = 1, c.uneven = turn % 4;
         c.desc.backend = PG_CUDA, c.desc.memory = PG_MEM_DEVICE;
-        c.desc.flags = PG_RBGS | (turn % 3 ? PG_F32 : 0);
+        set_choice(&c.desc, PG_RBGS | (turn % 3 ? PG_F32 : 0));
         c.desc.batch = 1 + turn / 3 % 2;
         for (pg_face &face : c.desc.face)
             if (face.kind != PG_PERIODIC) face.value = 0.5;
@@ -659,7 +659,7 @@ static void batches_in_f32_agree_with_one_gpu_on_gpus(void **)
         ranks_case c;
         set_case(&c, 2 + m % 2, 11, 12, 37, ranks_ends[m % 6], ranks_ends[(m + 2) % 6], m / 2 % 2 ? PG_CELL : PG_NODE);
         c.gpus = 1, c.uneven = m % 4;
-        c.desc.backend = PG_CUDA, c.desc.flags = methods[m % 6], c.desc.batch = 3;
+        c.desc.backend = PG_CUDA, set_choice(&c.desc, methods[m % 6]), c.desc.batch = 3;
         c.desc.alpha = 1;
         c.stop.rtol = m < 6 ? PG_NONE : 1e-30, c.stop.max_iter = 2;
         compare_floats(&c, 2 + m % (devices - 1), 1e-4, m < 6 ? -1 : m % 3);
@@ -681,8 +681,8 @@ static float_media float_media_create(ranks_case *c, uint64_t seed)
         m.beta[p] = (float)rng_uniform(&r, 0.1, 1);
     }
     m.mask[cells / 2] = PG_FLUID;
-    if (seed % 3 != 1) c->desc.mask = m.mask;
-    if (seed % 3 != 0) c->desc.beta_cell = m.beta;
+    if (seed % 3 != 1) c->desc.cells.mask = m.mask;
+    if (seed % 3 != 0) c->desc.cells.beta_cell = m.beta;
     return m;
 }
 
@@ -696,8 +696,8 @@ static void obstacles_in_f32_have_the_bits_of_one_gpu_on_gpus(void **)
         set_case(&c, 2 + m % 2, 11, 13, 37, ranks_ends[m % 6], ranks_ends[(m + 2) % 6], PG_CELL);
         const float_media media = float_media_create(&c, (uint64_t)m);
         c.gpus = 1, c.uneven = m % 4, c.on_device = m % 4 > 0;
-        c.desc.backend = PG_CUDA, c.desc.flags = methods[m % 5];
-        c.desc.robust = m % 4 == 1 ? PG_NONE : 0;
+        c.desc.backend = PG_CUDA, set_choice(&c.desc, methods[m % 5]);
+        c.desc.robust = m % 4 == 1 ? PG_ROBUST_OFF : PG_ROBUST_AUTO;
         c.stop.rtol = m % 2 ? PG_NONE : 1e-4, c.stop.max_iter = 5;
         compare_floats(&c, 2 + m % (devices - 1), 0);
         free(media.mask), free(media.beta);
@@ -768,7 +768,7 @@ template <class T, class Meet> static void run_replay(replay<T> *r, pg_comm comm
     unsigned char *mask[2] = {};
     for (int q = 0; q < 2 && r->mask[q]; q++)
         mask[q] = (unsigned char *)to_gpu(r->mask[q] + before, points / (size_t)batch);
-    d.mask = mask[0];
+    d.cells.mask = mask[0];
     pg_solver *s = NULL;
     RANK_OK(pg_create(&d, &s), NULL);
     if (r->captures) {
@@ -786,7 +786,9 @@ template <class T, class Meet> static void run_replay(replay<T> *r, pg_comm comm
             ON_GPU(cudaMemcpy(array[q], host, points * sizeof(T), cudaMemcpyHostToDevice));
         }
         ON_GPU(cudaDeviceSynchronize());    // such a copy may still be under way
-        if (mask[turn]) RANK_OK(pg_set_mask(s, mask[turn]), s);
+        pg_cells next = {};
+        next.mask = mask[turn];
+        if (mask[turn]) RANK_OK(pg_set_cells(s, &next), s);
         if (r->captures)
             ON_GPU(cudaGraphLaunch(exec, stream));
         else
@@ -872,12 +874,12 @@ static void captured_calls_have_the_same_bits_on_gpus(void **)
         ranks_case c;
         set_case(&c, 2 + m % 2, 12, 11, m % 2 ? 27 : 60, ranks_ends[m % 6], ranks_ends[(m + 3) % 6],
                  m / 2 % 2 ? PG_CELL : PG_NODE);
-        c.desc.flags = methods[m % 6], c.desc.alpha = m % 3;
+        set_choice(&c.desc, methods[m % 6]), c.desc.alpha = m % 3;
         c.desc.batch = m % 4 == 1 ? 2 : 1, c.uneven = m % 3;
         c.stop.rtol = m == 7 ? PG_NONE : 1e-5, c.stop.max_iter = m == 7 ? 1 : full_or_small(40, 4);
         c.stop.guess = m % 5 ? PG_GUESS_ZERO : PG_GUESS_U;
         const int single = m > 5 && !(c.desc.flags & PG_MIXED), bad = m != 7 && m % 3 == 1 && c.desc.batch == 1;
-        if (single) c.desc.flags |= PG_F32, c.stop.rtol = m == 7 ? PG_NONE : 1e-3;
+        if (single) set_choice(&c.desc, choice_of(&c.desc) | PG_F32), c.stop.rtol = m == 7 ? PG_NONE : 1e-3;
         (single ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), bad, 0, NULL, NULL);
     }
 }
@@ -892,10 +894,10 @@ static void captured_calls_among_obstacles_have_the_same_bits_on_gpus(void **)
         ranks_case c;
         set_case(&c, 2 + m % 2, 13, 11, m % 2 ? 27 : 60, ranks_ends[m], ranks_ends[5 - m], PG_CELL);
         const float_media first = float_media_create(&c, 2), second = float_media_create(&c, 5);
-        c.desc.mask = NULL, c.desc.beta_cell = NULL;
-        c.desc.flags = methods[m % 3], c.uneven = m % 4;
+        c.desc.cells.mask = NULL, c.desc.cells.beta_cell = NULL;
+        set_choice(&c.desc, methods[m % 3]), c.uneven = m % 4;
         c.stop.rtol = 1e-3, c.stop.max_iter = full_or_small(40, 4);
-        if (m % 2) c.desc.flags |= PG_F32;
+        if (m % 2) set_choice(&c.desc, choice_of(&c.desc) | PG_F32);
         (m % 2 ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), 0, 0, first.mask, second.mask);
         free(first.mask), free(first.beta), free(second.mask), free(second.beta);
     }
@@ -961,7 +963,7 @@ static void captures_that_cannot_be_are_refused_by_all_on_gpus(void **)
         ON_GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
         pg_desc d = a_case(3, PG_VCYCLE).desc;
         d.backend = PG_CUDA, d.device = PG_DEVICE(rank), d.stream = stream, d.comm = comm, d.time_limit = 60;
-        d.flags |= PG_F32;
+        set_choice(&d, choice_of(&d) | PG_F32);
         pg_solver *s[2] = {};
         for (int q = 0; q < 2; q++) {
             d.memory = q ? PG_MEM_HOST : PG_MEM_DEVICE;
@@ -982,7 +984,7 @@ static void captures_that_cannot_be_are_refused_by_all_on_gpus(void **)
         if (rank == 0) ON_GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
         keep(WITH_MONITOR, pg_solve(s[0], u, f, &watched), s[0]);
         keep(OF_HOST_ARRAYS, pg_solve(s[1], host, host + 12 * 11 * 40, NULL), s[1]);
-        keep(A_SUM, pg_sum(s[0], u, &sum), s[0]);
+        keep(A_SUM, pg_dot(s[0], u, NULL, &sum), s[0]);
         ON_GPU(cudaStreamEndCapture(stream, &graph));
         keep(AFTER, pg_solve(s[0], u, f, NULL), s[0]);
         ON_GPU(cudaGraphDestroy(graph));
@@ -1025,7 +1027,7 @@ static void compare_lines(int dim, int along, int e, int turn, int ranks)
     stretch_one_axis(&c, along);
     c.gpus = 1;
     c.desc.alpha = turn % 2;
-    c.desc.flags = methods[turn % 6] | (turn % 3 ? PG_SMOOTH_LINES : 0);
+    set_choice(&c.desc, methods[turn % 6] | (turn % 3 ? PG_SMOOTH_LINES : 0));
     c.uneven = turn % 4, c.windows = turn % 2, c.arrays = turn % 3 == 1;
     c.work = SOLVE, c.tolerance = 1e-11;
     if (c.desc.flags & (PG_CG | PG_MIXED)) c.stop.rtol = small_run() ? 1e-6 : 1e-10, c.tolerance = 1e-7;
@@ -1057,7 +1059,7 @@ static void long_lines_agree_with_one_gpu_on_gpus(void **)
         set_case(&c, 3, along ? 9 : 1100, along ? 1100 : 6, 17, along ? "PP" : "DN", "DD", along ? PG_CELL : PG_NODE);
         stretch_one_axis(&c, along);
         c.gpus = 1, c.uneven = along;
-        c.desc.flags = PG_VCYCLE | PG_SMOOTH_LINES;
+        set_choice(&c.desc, PG_VCYCLE | PG_SMOOTH_LINES);
         c.work = CYCLE, c.count = 1, c.tolerance = 1e-11;
         compare(&c, devices < 3 ? devices : 3, 5);
     }
@@ -1078,7 +1080,7 @@ static const difference differences[] = {
     {[](pg_desc *d) { d->alpha = 3; }, "alpha", "3 on rank 1"},
     {[](pg_desc *d) { d->weight[0] = other_weight; }, "weight[0]", "rank 1"},
     {[](pg_desc *d) { d->face[0].kind = PG_NEUMANN; }, "face x low", "rank 1"},
-    {[](pg_desc *d) { d->flags = PG_WCYCLE; }, "flags", "rank 1"},
+    {[](pg_desc *d) { set_choice(d, PG_WCYCLE); }, "flags", "rank 1"},
     {[](pg_desc *d) { d->batch = 2; }, "batch", "2 on rank 1"},
     {[](pg_desc *d) { d->nu_pre = 3; }, "nu_pre", "3 on rank 1"},
     {[](pg_desc *d) { d->lo[2] = 14, d->hi[2] = 26, d->hi[0] = 12, d->hi[1] = 11; }, "lo[2]", "rank 1"},
@@ -1251,7 +1253,7 @@ static void methods_that_differ_in_their_guess_are_refused(void **)
     as_threads(&w, [&](int rank, pg_comm comm) {
         pg_desc d = a_case(3, rank == 1 ? PG_CG : PG_FMG).desc;
         pg_solver *s = NULL;
-        d.comm = comm, d.mask = mask;
+        d.comm = comm, d.cells.mask = mask;
         status[rank] = pg_create(&d, &s);
         snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
         pg_destroy(s);
@@ -1336,13 +1338,13 @@ static void compare_choice_of_robust(pg_backend backend, int on_device)
             RANK_OK(pg_query_part(&d, lo, hi), NULL);
             const unsigned char *const part = (q == CUT ? cut : open) + plane * (size_t)lo[2];
             d.memory = on_device ? PG_MEM_DEVICE : PG_MEM_HOST;
-            d.mask = on_device ? (unsigned char *)to_device(rank, part, plane * (size_t)(hi[2] - lo[2])) : part;
+            d.cells.mask = on_device ? (unsigned char *)to_device(rank, part, plane * (size_t)(hi[2] - lo[2])) : part;
             RANK_OK(pg_workspace_bytes(&d, &bytes[rank][q]), NULL);
             RANK_OK(pg_create(&d, &s), NULL);
             RANK_OK(pg_query_desc(s, &now), s);
             robust[rank][q] = now.robust;
             pg_destroy(s);
-            if (on_device) from_device((void *)d.mask, NULL, 0);
+            if (on_device) from_device((void *)d.cells.mask, NULL, 0);
         }
     });
     for (int r = 0; r < RANKS; r++) {
@@ -1369,7 +1371,7 @@ static void compare_parts(int ranks, pg_backend backend, int on_device)
         ranks_case c;
         set_case(&c, dim, 11, dim == 3 ? 9 : 34, 23, "NN", "PP", PG_CELL);
         pg_desc d = c.desc;
-        d.backend = backend, d.flags = dim == 3 ? PG_F32 : PG_CG | PG_PRECOND_DIAGONAL, d.batch = BATCH;
+        d.backend = backend, set_choice(&d, dim == 3 ? PG_F32 : PG_CG | PG_PRECOND_DIAGONAL), d.batch = BATCH;
         const size_t plane = (size_t)d.n[0] * (size_t)(dim == 3 ? d.n[1] : 1), cells = plane * (size_t)d.n[dim - 1];
         const size_t element = dim == 3 ? sizeof(float) : sizeof(double);
         unsigned char *const mask = (unsigned char *)allocate(cells);
@@ -1383,7 +1385,7 @@ static void compare_parts(int ranks, pg_backend backend, int on_device)
             if (dim == 3) ((float *)x)[p] = (float)v;
             else ((double *)x)[p] = v;
         }
-        d.mask = mask, count[0] = ROOM;
+        d.cells.mask = mask, count[0] = ROOM;
         pg_solver *s = create(&d);
         OK(pg_get_parts(s, x, labels, &count[0], sums[0], volumes[0]), s);
         pg_destroy(s);
@@ -1401,11 +1403,11 @@ static void compare_parts(int ranks, pg_backend backend, int on_device)
             const size_t bytes = ((BATCH - 1) * cells + points) * element;
             char *data = x + at * element;
             int *to = of_ranks + at;
-            own.mask = mask + at;
+            own.cells.mask = mask + at;
             if (on_device) {
                 own.memory = PG_MEM_DEVICE;
                 data = (char *)to_device(rank, data, bytes), to = (int *)to_device(rank, to, points * sizeof(int));
-                own.mask = (unsigned char *)to_device(rank, own.mask, points);
+                own.cells.mask = (unsigned char *)to_device(rank, own.cells.mask, points);
             }
             RANK_OK(pg_create(&own, &of), NULL);
             if (pg_get_parts(of, rank ? data : NULL, NULL, &wrong, rank ? sums[1 + rank] : NULL, NULL) != PG_ERROR_COMM)
@@ -1415,7 +1417,7 @@ static void compare_parts(int ranks, pg_backend backend, int on_device)
             pg_destroy(of);
             if (on_device) {
                 from_device(to, of_ranks + at, points * sizeof(int));
-                from_device(data, NULL, 0), from_device((void *)own.mask, NULL, 0);
+                from_device(data, NULL, 0), from_device((void *)own.cells.mask, NULL, 0);
             }
         });
         assert_memory_equal(of_ranks, labels, cells * sizeof(int));
@@ -1449,16 +1451,14 @@ static const unsigned char bad_mask[12 * 11 * 40] = {0, 0, 0, 7};
 static double far_apart[402];    // coordinates, see main
 static void make_large(pg_desc *d) { d->n[0] = d->n[1] = 100, d->n[2] = 400; }
 static const refusal refusals[] = {
-    {[](pg_desc *d) { d->mask = bad_mask; }, PG_ERROR_ARGUMENT, "the byte of cell (3, 0,"},
-    {[](pg_desc *d) { make_large(d), d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields"},
-    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->coord[0] = far_apart, d->h[0] = 0; },
+    {[](pg_desc *d) { d->cells.mask = bad_mask; }, PG_ERROR_ARGUMENT, "the byte of cell (3, 0,"},
+    {[](pg_desc *d) { make_large(d), d->cells.mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields"},
+    {[](pg_desc *d) { make_large(d), set_choice(d, PG_DIRECT), d->coord[0] = far_apart, d->h[0] = 0; },
      PG_ERROR_UNSUPPORTED, "PG_DIRECT spreads"},
-    {[](pg_desc *d) { make_large(d), d->flags = PG_VCYCLE, d->coord[2] = far_apart, d->h[2] = 0; },
+    {[](pg_desc *d) { make_large(d), set_choice(d, PG_VCYCLE), d->coord[2] = far_apart, d->h[2] = 0; },
      PG_ERROR_UNSUPPORTED, "lines along the axis of the ranks"},
-    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->alpha = -1; }, PG_ERROR_UNSUPPORTED, "alpha >= 0"},
+    {[](pg_desc *d) { make_large(d), set_choice(d, PG_DIRECT), d->alpha = -1; }, PG_ERROR_UNSUPPORTED, "alpha >= 0"},
     {[](pg_desc *d) { d->dim = 1, d->n[1] = d->n[2] = 1; }, PG_ERROR_UNSUPPORTED, "1D"},
-    {[](pg_desc *d) { d->procs[0] = 2; }, PG_ERROR_UNSUPPORTED, "procs[0]"},
-    {[](pg_desc *d) { d->procs[2] = 2; }, PG_ERROR_UNSUPPORTED, "procs[2]"},
     {[](pg_desc *d) { d->hi[0] = 5; }, PG_ERROR_UNSUPPORTED, "hi[0]"},
     {[](pg_desc *d) { d->n[2] = 2; }, PG_ERROR_ARGUMENT, "3 ranks"},
     {[](pg_desc *d) { d->lo[2] = 5, d->hi[2] = 4; }, PG_ERROR_ARGUMENT, "lo[2]"},
@@ -1483,7 +1483,7 @@ static void is_refused_by_all(const refusal *list, size_t count)
         char text[3][512];
         as_threads(&w, [&](int rank, pg_comm comm) {
             pg_desc d = a_case(3, PG_RBGS).desc;
-            d.flags = 0;
+            set_choice(&d, 0);
             d.comm = comm;
             of.change(&d);
             pg_solver *s = NULL;
@@ -1505,15 +1505,15 @@ static void what_is_not_possible_is_refused_by_name(void **)
 #ifdef PG_TEST_CUDA
 // What GPUs cannot do yet; the last one is that three ranks have one of them.
 static const refusal refusals_of_gpus[] = {
-    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->coord[0] = far_apart, d->h[0] = 0; },
+    {[](pg_desc *d) { make_large(d), set_choice(d, PG_DIRECT), d->coord[0] = far_apart, d->h[0] = 0; },
      PG_ERROR_UNSUPPORTED, "PG_DIRECT spreads"},
-    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->alpha = -1; }, PG_ERROR_UNSUPPORTED, "alpha >= 0"},
-    {[](pg_desc *d) { make_large(d), d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields"},
-    {[](pg_desc *d) { make_large(d), d->flags = PG_VCYCLE, d->coord[2] = far_apart, d->h[2] = 0; },
+    {[](pg_desc *d) { make_large(d), set_choice(d, PG_DIRECT), d->alpha = -1; }, PG_ERROR_UNSUPPORTED, "alpha >= 0"},
+    {[](pg_desc *d) { make_large(d), d->cells.mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields"},
+    {[](pg_desc *d) { make_large(d), set_choice(d, PG_VCYCLE), d->coord[2] = far_apart, d->h[2] = 0; },
      PG_ERROR_UNSUPPORTED, "lines along the axis of the ranks"},
     {[](pg_desc *d) { d->device = PG_DEVICE(0); }, PG_ERROR_UNSUPPORTED, "ranks 0 and 1 are on one GPU"},
 };
-// A byte of the last rank's part that is none of a mask's: pg_create finds it in host and device memory, pg_set_mask in
+// A byte of the last rank's part that is none of a mask's: pg_create finds it in host and device memory, pg_set_cells in
 // host memory, where it finds too that there is no fluid. Then the handle can be used.
 static void masks_that_are_wrong_are_refused_by_all_on_gpus(void **)
 {
@@ -1536,18 +1536,22 @@ static void masks_that_are_wrong_are_refused_by_all_on_gpus(void **)
         };
         d.backend = PG_CUDA, d.device = PG_DEVICE(rank), d.comm = comm, d.time_limit = 300;
         const unsigned char *const given = rank == RANKS - 1 ? wrong : fluid;
-        d.mask = given;
+        d.cells.mask = given;
         keep(0, pg_create(&d, &s));
         d.memory = PG_MEM_DEVICE;
-        d.mask = (const unsigned char *)to_device(rank, given, CELLS);
+        d.cells.mask = (const unsigned char *)to_device(rank, given, CELLS);
         keep(1, pg_create(&d, &s));
-        from_device((void *)d.mask, NULL, 0);
+        from_device((void *)d.cells.mask, NULL, 0);
         d.memory = PG_MEM_HOST;
-        d.mask = fluid;
+        d.cells.mask = fluid;
         RANK_OK(pg_create(&d, &s), NULL);
-        keep(2, pg_set_mask(s, given));
-        keep(3, pg_set_mask(s, solid));
-        RANK_OK(pg_set_mask(s, rank == 0 ? solid : fluid), s);
+        pg_cells next = {};
+        next.mask = given;
+        keep(2, pg_set_cells(s, &next));
+        next.mask = solid;
+        keep(3, pg_set_cells(s, &next));
+        next.mask = rank == 0 ? solid : fluid;
+        RANK_OK(pg_set_cells(s, &next), s);
         double *const u = (double *)allocate(sizeof zeros);
         memset(u, 0, sizeof zeros);
         keep(4, pg_solve(s, u, zeros, NULL));

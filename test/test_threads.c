@@ -11,37 +11,37 @@ static unsigned char walls[MOST];
 static double coord[2][MOST_LINE + 2], beta_cell[MOST], matrix[DENSE][DENSE];
 
 static void plain(pg_desc *d) { (void)d; }
-static void flat(pg_desc *d) { d->n[0] = 66, d->n[1] = 40, d->n[2] = 1, d->flags = PG_FMG; }
-static void direct(pg_desc *d) { d->flags = PG_DIRECT; }
-static void direct_in_f32(pg_desc *d) { d->flags = PG_DIRECT | PG_F32, d->n[0] = 30; }
-static void direct_mixed(pg_desc *d) { d->flags = PG_DIRECT | PG_MIXED, d->n[1] = 22; }
-static void direct_odd(pg_desc *d) { d->flags = PG_DIRECT, d->n[0] = 36, d->n[1] = 40, d->n[2] = 33; }
-static void direct_with_coord(pg_desc *d) { d->flags = PG_DIRECT, d->coord[1] = coord[0]; }
+static void flat(pg_desc *d) { d->n[0] = 66, d->n[1] = 40, d->n[2] = 1, set_choice(d, PG_FMG); }
+static void direct(pg_desc *d) { set_choice(d, PG_DIRECT); }
+static void direct_in_f32(pg_desc *d) { set_choice(d, PG_DIRECT | PG_F32), d->n[0] = 30; }
+static void direct_mixed(pg_desc *d) { set_choice(d, PG_DIRECT | PG_MIXED), d->n[1] = 22; }
+static void direct_odd(pg_desc *d) { set_choice(d, PG_DIRECT), d->n[0] = 36, d->n[1] = 40, d->n[2] = 33; }
+static void direct_with_coord(pg_desc *d) { set_choice(d, PG_DIRECT), d->coord[1] = coord[0]; }
 static void direct_along(pg_desc *d, int n)
 {
     d->n[0] = 60, d->n[1] = n, d->n[2] = 1;
-    d->flags = PG_DIRECT, d->coord[1] = coord[0];
+    set_choice(d, PG_DIRECT), d->coord[1] = coord[0];
 }
 static void direct_along_short_lines(pg_desc *d) { direct_along(d, 200); }
 static void direct_along_long_lines(pg_desc *d) { direct_along(d, MOST_LINE); }
-static void lines(pg_desc *d) { d->flags = PG_VCYCLE, d->coord[1] = coord[1]; }
-static void cycles(pg_desc *d) { d->flags = PG_FMG, d->n[0] = d->n[1] = d->n[2] = 40; }
-static void cycles_in_f32(pg_desc *d) { d->flags = PG_FMG | PG_F32, d->n[0] = d->n[1] = d->n[2] = 36; }
-static void jacobi(pg_desc *d) { d->flags = PG_VCYCLE | PG_SMOOTH_JACOBI, d->n[0] = 40; }
-static void sor(pg_desc *d) { d->flags = PG_SOR; }
-static void conjugate(pg_desc *d) { d->flags = PG_PIPECG | PG_PRECOND_AINV; }
-static void nearby(pg_desc *d) { d->flags = PG_CG | PG_PRECOND_DIRECT, d->coord[1] = coord[0]; }
+static void lines(pg_desc *d) { set_choice(d, PG_VCYCLE), d->coord[1] = coord[1]; }
+static void cycles(pg_desc *d) { set_choice(d, PG_FMG), d->n[0] = d->n[1] = d->n[2] = 40; }
+static void cycles_in_f32(pg_desc *d) { set_choice(d, PG_FMG | PG_F32), d->n[0] = d->n[1] = d->n[2] = 36; }
+static void jacobi(pg_desc *d) { set_choice(d, PG_VCYCLE | PG_SMOOTH_JACOBI), d->n[0] = 40; }
+static void sor(pg_desc *d) { set_choice(d, PG_SOR); }
+static void conjugate(pg_desc *d) { set_choice(d, PG_PIPECG | PG_PRECOND_AINV); }
+static void nearby(pg_desc *d) { set_choice(d, PG_CG | PG_PRECOND_DIRECT), d->coord[1] = coord[0]; }
 static void flow(pg_desc *d) { d->velocity[0] = 3, d->alpha = 1; }
-static void batch(pg_desc *d) { d->batch = 3, d->n[2] = 1, d->flags = PG_DIRECT; }
+static void batch(pg_desc *d) { d->batch = 3, d->n[2] = 1, set_choice(d, PG_DIRECT); }
 static void among_walls(pg_desc *d)
 {
     for (int a = 0; a < 3; a++) d->centring[a] = PG_CELL;
-    d->mask = walls;
+    d->cells.mask = walls;
 }
 static void layers(pg_desc *d)
 {
     for (int a = 0; a < 3; a++) d->centring[a] = PG_CELL;
-    d->beta_cell = beta_cell;
+    d->cells.beta_cell = beta_cell;
 }
 
 /* The first two take kernels with much and with little shared memory: in the harness of test/simt, which is slow, they
@@ -84,11 +84,11 @@ static int solve(int kind, pg_backend backend, double *u, double *f)
 static int solve_dense(pg_backend backend, double *u, double *f)
 {
     const pg_dense_desc d = {.n = DENSE, .A = matrix, .flags = PG_SOR, .backend = backend};
-    pg_dense *solver = NULL;
+    pg_solver *solver = NULL;
     for (int m = 0; m < DENSE; m++) f[m] = cos(m), u[m] = 0;
     if (pg_dense_create(&d, &solver) != PG_OK) return fprintf(stderr, "dense: %s\n", pg_last_error(NULL));
-    const int failed = pg_dense_solve(solver, u, f, NULL) != PG_OK;
-    pg_dense_destroy(solver);
+    const int failed = pg_solve(solver, u, f, NULL) != PG_OK;
+    pg_destroy(solver);
     return failed;
 }
 

@@ -30,9 +30,9 @@ static void solve(run *t)
     OK(pg_solve(solver, u, f, &t->stop), solver);
     OK(pg_get_report(solver, &t->report), solver);
     OK(pg_residual(solver, u, f, r), solver);
-    if (t->report.pockets == 1 || t->report.removed_mean != 0)
+    if (t->report.singular_components == 1 || t->report.removed_mean != 0)
         for (int i = 0; i < n; i++)
-            if (!t->desc.mask || t->desc.mask[i] == PG_FLUID) {
+            if (!t->desc.cells.mask || t->desc.cells.mask[i] == PG_FLUID) {
                 if (f32)
                     ((float *)r)[i] -= (float)t->report.removed_mean;
                 else
@@ -76,8 +76,8 @@ static void no_verdict_rests_on_a_recurrence(void **state)
             for (int precond = 0; precond < 2; precond++) {
                 memset(&t, 0, sizeof t);
                 t.desc.backend = backend_or_skip(state);
-                t.desc.n[0] = n, t.desc.dim = 1, t.desc.mask = mask;
-                t.desc.flags = PG_F32 | PG_PIPECG | (precond ? PG_PRECOND_DIAGONAL : PG_PRECOND_NONE);
+                t.desc.n[0] = n, t.desc.dim = 1, t.desc.cells.mask = mask;
+                set_choice(&t.desc, PG_F32 | PG_PIPECG | (precond ? PG_PRECOND_DIAGONAL : PG_PRECOND_NONE));
                 t.desc.alpha = pow(10, -0.5 * power), t.desc.beta = 88;
                 neumann(&t.desc);
                 t.desc.face[0].value = 2.434, t.desc.face[1].value = 0.7337;
@@ -105,7 +105,7 @@ static void the_constant_of_a_singular_problem_does_not_drift(void **state)
                 rng random = {5};
                 memset(&t, 0, sizeof t);
                 t.desc.backend = backend_or_skip(state);
-                t.desc.n[0] = t.desc.n[1] = n, t.desc.flags = PG_F32 | flags[m], t.desc.mask = masked ? mask : NULL;
+                t.desc.n[0] = t.desc.n[1] = n, set_choice(&t.desc, PG_F32 | flags[m]), t.desc.cells.mask = masked ? mask : NULL;
                 neumann(&t.desc);
                 if (!masked && m != 0) t.desc.coarsest = 8;
                 t.stop.guess = PG_GUESS_U;
@@ -140,7 +140,7 @@ static void weakly_linked_cells_do_not_govern_the_mean(void **state)
             rng random = {7};
             memset(&t, 0, sizeof t);
             t.desc.backend = backend_or_skip(state);
-            t.desc.n[0] = t.desc.n[1] = N, t.desc.flags = f32 ? PG_F32 : 0;
+            t.desc.n[0] = t.desc.n[1] = N, set_choice(&t.desc, f32 ? PG_F32 : 0);
             neumann(&t.desc);
             for (int a = 0; a < 2; a++) { /* a square of such cells */
                 for (int j = 0; j < N + (a == 1); j++)
@@ -149,7 +149,7 @@ static void weakly_linked_cells_do_not_govern_the_mean(void **state)
                         open[a][i + (N + (a == 0)) * j] = inside ? least : 1;
                     }
                 for (int i = 0; i < N * (N + 1); i++) open32[a][i] = (float)open[a][i];
-                t.desc.openness[a] = f32 ? (const void *)open32[a] : (const void *)open[a];
+                t.desc.cells.openness[a] = f32 ? (const void *)open32[a] : (const void *)open[a];
             }
             for (int i = 0; i < N * N; i++) sum += t.f[i] = rng_uniform(&random, -1, 1) + (i == 9 + 9 * N ? 10 : 0);
             for (int i = 0; i < N * N; i++) t.f[i] -= sum / (N * N);
@@ -195,9 +195,9 @@ static void every_norm_takes_values_of_any_size(void **state)
                     if (small_run() && (m + norm + q + masked) % 3) continue;
                     memset(&t, 0, sizeof t);
                     t.desc.backend = backend_or_skip(state);
-                    t.desc.n[0] = t.desc.n[1] = 8, t.desc.flags = flags[m];
+                    t.desc.n[0] = t.desc.n[1] = 8, set_choice(&t.desc, flags[m]);
                     t.desc.centring[0] = t.desc.centring[1] = PG_CELL;
-                    t.desc.mask = masked ? mask : NULL;
+                    t.desc.cells.mask = masked ? mask : NULL;
                     t.stop.norm = (pg_norm_kind)norm, t.stop.guess = scale[q] == 0 ? PG_GUESS_U : PG_GUESS_ZERO;
                     for (int i = 0; i < 64; i++) t.u[i] = scale[q] == 0, t.f[i] = scale[q] * (1 + i % 3);
                     solve(&t);
@@ -215,7 +215,7 @@ static void pipelined_methods_stop_where_nothing_is_left(void **state)
             for (int pipelined = 0; pipelined < 2; pipelined++) {
                 memset(&t, 0, sizeof t);
                 t.desc.backend = backend_or_skip(state);
-                t.desc.n[0] = n, t.desc.flags = PG_PRECOND_NONE | (pipelined ? PG_PIPEBICGSTAB : PG_BICGSTAB);
+                t.desc.n[0] = n, set_choice(&t.desc, PG_PRECOND_NONE | (pipelined ? PG_PIPEBICGSTAB : PG_BICGSTAB));
                 t.stop.check = check[c];
                 for (int i = 0; i < n; i++) t.f[i] = 1 + 0.25 * (i % 4);
                 solve(&t);
@@ -242,10 +242,10 @@ static void conjugate_gradients_wait_where_nothing_is_left(void **state)
                 memset(mask, PG_FLUID, sizeof mask);
                 mask[m % 2 ? n / 2 : n - 1] = PG_SOLID;
                 t.desc.backend = backend_or_skip(state);
-                t.desc.n[0] = n, t.desc.n[1] = m % 2 ? n : 1, t.desc.mask = mask,
-                t.desc.flags = PG_F32 | (m & 2 ? PG_CG : 0);
+                t.desc.n[0] = n, t.desc.n[1] = m % 2 ? n : 1, t.desc.cells.mask = mask,
+                set_choice(&t.desc, PG_F32 | (m & 2 ? PG_CG : 0));
                 neumann(&t.desc);
-                t.desc.beta_cell = beta;
+                t.desc.cells.beta_cell = beta;
                 t.stop.check = check[c];
                 for (int i = 0; i < n * n; i++) t.f[i] = rng_uniform(&random, -1, 1);
                 for (int i = 0; i < n * n; i++) beta[i] = (float)pow(10, rng_uniform(&random, -3, 3));
@@ -268,7 +268,8 @@ static void a_cancel_at_the_last_check_counts(void **state)
     const pg_backend backend = backend_or_skip(state);
     static const unsigned flags[] = {PG_DIRECT, PG_FMG, PG_CG};
     for (int m = 0; m < 3; m++) {
-        pg_desc desc = {.n = {7}, .batch = 3, .flags = flags[m], .backend = backend};
+        pg_desc desc = {.n = {7}, .batch = 3, .backend = backend};
+        set_choice(&desc, flags[m]);
         double u[21], f[21];
         int calls = 0;
         pg_stop stop = {.monitor = cancel_after_one, .user = &calls};
@@ -296,9 +297,10 @@ static void a_report_does_not_change_after_the_solve(void **state)
     for (int m = 0; m < 4; m++)
         for (int masked = 0; masked < (m ? 2 : 1); masked++) {
             double u[64] = {0}, f[64], r[64], number;
-            pg_desc desc = {.n = {8, 8}, .centring = {PG_CELL, PG_CELL}, .flags = flags[m], .backend = backend};
+            pg_desc desc = {.n = {8, 8}, .centring = {PG_CELL, PG_CELL}, .backend = backend};
+            set_choice(&desc, flags[m]);
             pg_report before, after;
-            if (masked) desc.mask = mask;
+            if (masked) desc.cells.mask = mask;
             if (m == 1 && !masked) desc.coarsest = 8;
             for (int i = 0; i < 64; i++) f[i] = 80 - i;
             pg_solver *const solver = create(&desc);
@@ -334,7 +336,7 @@ static void a_mean_that_is_no_rounding_is_told(void **state)
             for (int unbalanced = 0; unbalanced < 2; unbalanced++) {
                 memset(&t, 0, sizeof t);
                 t.desc.backend = backend_or_skip(state);
-                t.desc.n[0] = t.desc.n[1] = 8, t.desc.flags = f32 ? PG_F32 : 0, t.desc.mask = masked ? mask : NULL;
+                t.desc.n[0] = t.desc.n[1] = 8, set_choice(&t.desc, f32 ? PG_F32 : 0), t.desc.cells.mask = masked ? mask : NULL;
                 neumann(&t.desc);
                 t.f[0] = 1, t.f[63] = unbalanced ? 0 : -1;
                 solve(&t);
@@ -356,7 +358,7 @@ static void pipelined_cg_takes_the_iterations_of_cg(void **state)
         rng random = {3};
         memset(&t, 0, sizeof t);
         t.desc.backend = backend_or_skip(state);
-        t.desc.n[0] = t.desc.n[1] = N, t.desc.mask = mask, t.desc.flags = pipelined ? PG_PIPECG : PG_CG;
+        t.desc.n[0] = t.desc.n[1] = N, t.desc.cells.mask = mask, set_choice(&t.desc, pipelined ? PG_PIPECG : PG_CG);
         t.desc.centring[0] = t.desc.centring[1] = PG_CELL;
         t.stop.rtol = 1e-9;
         for (int i = 0; i < N * N; i++) t.f[i] = rng_uniform(&random, -1, 1);

@@ -231,7 +231,7 @@ static void default_options_solve(void **state, unsigned precision, double rtol)
         wild p;
         void *u, *f;
         wild_create(&p, backend, (uint64_t)q, full_or_small(150, 40), full_or_small(36, 12));
-        p.desc.flags = precision;
+        set_choice(&p.desc, precision);
         make_fields(&p.desc, (uint64_t)q, &u, &f);
         const pg_report report = solve_to(&p.desc, u, f, NULL);
         const truth t = truth_of(&p.desc, u, f, report.removed_mean);
@@ -260,7 +260,7 @@ static void several_axes_vary(void **state, unsigned flags, double rtol)
         wild p;
         void *u, *f;
         wild_create_with(&p, backend, (uint64_t)q, full_or_small(300, 110), full_or_small(60, 24), 0.8);
-        p.desc.flags = flags;
+        set_choice(&p.desc, flags);
         make_fields(&p.desc, (uint64_t)q, &u, &f);
         const pg_report report = solve_to(&p.desc, u, f, NULL);
         const truth t = truth_of(&p.desc, u, f, report.removed_mean);
@@ -329,21 +329,21 @@ static void exact_where_cycles_would_be_slow(void **state)
     rng r = {3};
     for (int i = 0; i < 133 * 65; i++) u[i] = 0, f[i] = rng_uniform(&r, -1, 1);
     for (int q = 0; q < 8; q++) {
-        desc.flags = methods[q];
+        set_choice(&desc, methods[q]);
         const pg_report report = solve_in_the_promised_workspace(&desc, u, f, &(pg_stop){.guess = PG_GUESS_ZERO});
         assert_int_equal(report.outcome, PG_CONVERGED);
         if (report.iterations > 4 || !strstr(report.method, "solved exactly"))
             fail_msg("flags 0x%x: %s (%s)", methods[q], report.message, report.method);
     }
     for (int q = 0; q < 4; q++) {
-        desc.flags = cycles[q];
+        set_choice(&desc, cycles[q]);
         const pg_report report = solve_to(&desc, u, f, &(pg_stop){.rtol = PG_NONE, .max_iter = 1});
         assert_null(strstr(report.method, "exactly"));
     }
     static const unsigned without[] = {PG_DIRECT, PG_SOR, PG_CG | PG_PRECOND_NONE};
     for (int q = 0; q < 3; q++) {
         pg_solver *solver = NULL;
-        desc.flags = without[q] | PG_KEEP_CYCLES;
+        set_choice(&desc, without[q] | PG_KEEP_CYCLES);
         assert_int_equal(pg_create(&desc, &solver), PG_ERROR_UNSUPPORTED);
         assert_null(solver);
         assert_non_null(strstr(pg_last_error(NULL), "PG_KEEP_CYCLES"));
@@ -385,7 +385,7 @@ static void accelerated_where_it_is_too_large_to_be_exact(void **state)
         const int singular = q / 4 % 2, single = methods[q % 4] & PG_F32 ? 1 : 0;
         pg_desc desc = q < 8 ? noisy_box(backend, LONG, 12, 10, singular) : noisy_box(backend, LONG, 40, 1, singular);
         desc.coord[0] = far;
-        desc.flags = methods[q % 4];
+        set_choice(&desc, methods[q % 4]);
         desc.dim = q < 8 ? 3 : 2;
         for (int i = 0; i < POINTS; i++) u[i] = NAN, u32[i] = NAN;
         const pg_report report =
@@ -396,7 +396,7 @@ static void accelerated_where_it_is_too_large_to_be_exact(void **state)
         if (single) continue;
         const truth t = truth_of(&desc, u, f, report.removed_mean);
         if (!(t.residual <= 1.001e-8 * t.rhs + 20 * t.floor)) fail_msg("residual %g of %g", t.residual, t.rhs);
-        desc.flags = cycles[q % 4];
+        set_choice(&desc, cycles[q % 4]);
         assert_int_equal(solve_to(&desc, u, f, &(pg_stop){.rtol = PG_NONE, .max_iter = 1}).accelerated, 0);
     }
     free(u), free(f), free(u32), free(f32);
@@ -440,7 +440,7 @@ static void exact_in_batches_with_gaps(void **state)
         const int *const n = sizes[q / 2], zero = q % 2;
         pg_desc desc = noisy_box(backend, n[0], n[1], n[2], q % 4 < 2), alone;
         desc.dim = n[2] > 1 ? 3 : 2;
-        desc.flags = q % 3 ? PG_FMG : PG_VCYCLE;
+        set_choice(&desc, q % 3 ? PG_FMG : PG_VCYCLE);
         if (backend == PG_CUDA && q % 4) desc.memory = PG_MEM_DEVICE;
         alone = desc;
         desc.batch = 3;
@@ -522,7 +522,7 @@ static void cycles_contract(void **state)
     for (int q = 0; q < count; q++) {
         wild p;
         wild_create(&p, backend, (uint64_t)q, full_or_small(120, 40), full_or_small(30, 12));
-        p.desc.flags = PG_VCYCLE, p.desc.coarsest = 8;
+        set_choice(&p.desc, PG_VCYCLE), p.desc.coarsest = 8;
         const double rate = factor(&p.desc, (uint64_t)q);
         if (!(rate <= 0.3)) fail_msg("%s: factor %.3f", wild_text(&p, (uint64_t)q), rate);
         above += rate > 0.2;
@@ -543,8 +543,8 @@ static void verdicts_are_true(void **state)
         void *u, *f;
         rng r = {(uint64_t)q + 77};
         wild_create(&p, backend, (uint64_t)q, full_or_small(40, 20), full_or_small(12, 8));
-        p.desc.flags = methods[rng_int(&r, 0, 10)];
-        if (!(p.desc.flags & PG_MIXED) && chance(&r, 0.4)) p.desc.flags |= PG_F32;
+        set_choice(&p.desc, methods[rng_int(&r, 0, 10)]);
+        if (!(p.desc.flags & PG_MIXED) && chance(&r, 0.4)) set_choice(&p.desc, choice_of(&p.desc) | PG_F32);
         if (chance(&r, 0.5)) p.desc.coarsest = 8;
         pg_solver *solver = NULL;
         if (pg_create(&p.desc, &solver) == PG_ERROR_UNSUPPORTED) {      /* PG_DIRECT and two axes with tables */
@@ -580,7 +580,7 @@ static pg_desc half_open(pg_backend backend, int nx, int ny, pg_centring centrin
     desc.dim = ny > 1 ? 2 : 1;
     desc.centring[0] = centring, desc.centring[1] = PG_CELL;
     set_ends(&desc, 0, "DN"), set_ends(&desc, 1, "PP");
-    desc.backend = backend, desc.flags = PG_VCYCLE, desc.coarsest = 8;
+    desc.backend = backend, set_choice(&desc, PG_VCYCLE), desc.coarsest = 8;
     return desc;
 }
 
@@ -637,7 +637,7 @@ static void jumps_at_any_cell(void **state)
                 make_layered(&p, 0, eps, begin, n);
                 p.desc.weight[0] = p.weight[0], p.desc.conductance[0] = p.conductance[0];
                 must_contract(&p.desc, 0.12, "jump to", eps);
-                p.desc.flags |= PG_SMOOTH_RBGS;         /* by points where the default is lines, too */
+                set_choice(&p.desc, choice_of(&p.desc) | PG_SMOOTH_RBGS);         /* by points where the default is lines, too */
                 must_contract(&p.desc, 0.2, "by points, jump to", eps);
             }
     wild_destroy(&p);

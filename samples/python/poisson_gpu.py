@@ -56,13 +56,14 @@ OUTCOMES = ('not run', 'converged', 'completed', 'iteration limit', 'stagnated',
             'cancelled', 'resonance', 'breakdown', 'running')
 KINDS = {'dirichlet': 0, 'neumann': 1, 'robin': 2, 'periodic': 3}
 FLAGS = {
-    'F64': 0x1, 'F32': 0x2, 'MIXED': 0x4, 'PRECOND_DIRECT': 0x8, 'JACOBI': 0x10, 'RBGS': 0x20, 'SOR': 0x40,
+    'F64': 0x1, 'F32': 0x2, 'MIXED': 0x4, 'JACOBI': 0x10, 'RBGS': 0x20, 'SOR': 0x40,
     'VCYCLE': 0x80, 'WCYCLE': 0x100, 'FMG': 0x200, 'DIRECT': 0x400, 'FASTEST': 0x800, 'CG': 0x1000,
-    'PIPECG': 0x2000, 'BICGSTAB': 0x4000, 'PIPEBICGSTAB': 0x8000, 'SMOOTH_RBGS': 0x10000,
-    'SMOOTH_JACOBI': 0x20000, 'SMOOTH_CHEBYSHEV': 0x40000, 'SMOOTH_LINES': 0x80000, 'SYMMETRIC': 0x100000,
-    'PRECOND_CYCLE': 0x200000, 'PRECOND_DIAGONAL': 0x400000, 'PRECOND_NONE': 0x800000,
-    'PRECOND_AINV': 0x1000000, 'PRECOND_AINV2': 0x2000000, 'UPWIND': 0x8000000, 'KEEP_CYCLES': 0x4000000,
-    'COARSEN_CELLS': 0x10000000}
+    'PIPECG': 0x2000, 'BICGSTAB': 0x4000, 'PIPEBICGSTAB': 0x8000, 'SYMMETRIC': 0x100000, 'UPWIND': 0x8000000,
+    'KEEP_CYCLES': 0x4000000, 'COARSEN_CELLS': 0x10000000}
+SMOOTHERS = {'SMOOTH_RBGS': 0x10000, 'SMOOTH_JACOBI': 0x20000, 'SMOOTH_CHEBYSHEV': 0x40000, 'SMOOTH_LINES': 0x80000}
+PRECONDS = {'PRECOND_CYCLE': 0x200000, 'PRECOND_DIAGONAL': 0x400000, 'PRECOND_NONE': 0x800000,
+            'PRECOND_AINV': 0x1000000, 'PRECOND_AINV2': 0x2000000, 'PRECOND_DIRECT': 0x8}
+ROBUST = {'auto': 0, 'random': 1, 'labyrinth': 2, 'both': 3, 'off': -1}
 FLUID, SOLID, AIR = range(3)
 NORMS = {'l2': 0, 'l2_plain': 1, 'max': 2, 'l1': 3}
 NONE = -1
@@ -79,6 +80,10 @@ def _struct(name, *fields):
 pg_face = _struct('pg_face', ('kind', c_int), ('value', c_double),
                   ('array', c_void_p), ('a', c_double), ('b', c_double))
 pg_cell_value = _struct('pg_cell_value', ('cell', c_int * 3), ('face', c_int), ('value', c_double))
+pg_cells = _struct(
+    'pg_cells', ('mask', c_void_p), ('stride_mask', c_int64 * 2), ('beta_face', c_void_p * 3), ('beta_cell', c_void_p),
+    ('openness', c_void_p * 3), ('alpha_cell', c_void_p), ('air_value', POINTER(pg_cell_value)), ('air_values', c_int),
+    ('solid_flux', POINTER(pg_cell_value)), ('solid_fluxes', c_int))
 pg_allocator = _struct('pg_allocator', ('alloc', c_void_p), ('free', c_void_p), ('user', c_void_p))
 pg_rank_message = _struct('pg_rank_message', ('peer', c_int), ('send', c_void_p), ('receive', c_void_p),
                      ('send_bytes', c_size_t), ('receive_bytes', c_size_t))
@@ -89,20 +94,17 @@ pg_desc = _struct(
     'pg_desc',
     ('struct_size', c_size_t), ('n', c_int * 3), ('dim', c_int), ('centring', c_int * 3), ('h', c_double * 3),
     ('coord', c_void_p * 3), ('weight', c_void_p * 3), ('conductance', c_void_p * 3), ('face', pg_face * 6),
-    ('alpha', c_double), ('beta', c_double), ('mask', c_void_p), ('stride_mask', c_int64 * 2),
-    ('beta_face', c_void_p * 3), ('beta_cell', c_void_p), ('openness', c_void_p * 3), ('alpha_cell', c_void_p),
-    ('air_value', POINTER(pg_cell_value)), ('solid_flux', POINTER(pg_cell_value)), ('air_values', c_int),
-    ('solid_fluxes', c_int), ('robust', c_int), ('velocity', c_double * 3), ('batch', c_int),
-    ('stride_u', c_int64 * 3), ('stride_f', c_int64 * 3), ('memory', c_int), ('flags', c_uint), ('omega', c_double),
-    ('nu_pre', c_int), ('nu_post', c_int), ('fmg_cycles', c_int), ('coarsest', c_int), ('inner_cycles', c_int),
+    ('alpha', c_double), ('beta', c_double), ('cells', pg_cells), ('robust', c_int), ('velocity', c_double * 3),
+    ('batch', c_int), ('stride_u', c_int64 * 3), ('stride_f', c_int64 * 3), ('memory', c_int), ('flags', c_uint),
+    ('smoother', c_int), ('precond', c_int), ('omega', c_double), ('nu_pre', c_int), ('nu_post', c_int), ('fmg_cycles', c_int), ('coarsest', c_int), ('inner_cycles', c_int),
     ('backend', c_int), ('device', c_int), ('stream', c_void_p), ('workspace', c_void_p),
-    ('workspace_bytes', c_size_t), ('allocator', pg_allocator), ('comm', pg_comm), ('procs', c_int * 3),
+    ('workspace_bytes', c_size_t), ('allocator', pg_allocator), ('comm', pg_comm),
     ('lo', c_int * 3), ('hi', c_int * 3), ('time_limit', c_double))
 pg_report = _struct(
     'pg_report', ('outcome', c_int), ('iterations', c_int), ('rhs_norm', c_double), ('first_residual', c_double),
     ('residual', c_double), ('floor', c_double), ('factor', c_double), ('removed_mean', c_double),
     ('milliseconds', c_double), ('history_count', c_int), ('history', c_double * HISTORY), ('backend', c_int),
-    ('problem', c_int), ('message', c_char * 160), ('method', c_char * 96), ('accelerated', c_int), ('pockets', c_int),
+    ('problem', c_int), ('message', c_char * 160), ('method', c_char * 96), ('accelerated', c_int), ('singular_components', c_int),
     ('warning', c_char * 160))
 pg_monitor = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(pg_report))
 pg_stop = _struct(
@@ -111,7 +113,7 @@ pg_stop = _struct(
     ('min_iter', c_int), ('max_iter', c_int), ('check', c_int), ('norm', c_int), ('guess', c_int),
     ('monitor', pg_monitor), ('user', c_void_p))
 pg_abi_entry = _struct('pg_abi_entry', ('name', c_char_p), ('offset', c_size_t), ('size', c_size_t))
-STRUCTS = (pg_face, pg_cell_value, pg_allocator, pg_rank_message, pg_transport, pg_comm, pg_desc, pg_report, pg_stop)
+STRUCTS = (pg_face, pg_cell_value, pg_cells, pg_allocator, pg_rank_message, pg_transport, pg_comm, pg_desc, pg_report, pg_stop)
 
 # ---- The library ----
 
@@ -213,14 +215,11 @@ def _load():
             'create': (POINTER(pg_desc), POINTER(handle)), 'workspace_bytes': (POINTER(pg_desc), POINTER(c_size_t)),
             'query_desc': (handle, POINTER(pg_desc)), 'solve': (handle, array, array, c_void_p),
             'get_report': (handle, POINTER(pg_report)), 'set_faces': (handle, POINTER(pg_face)),
-            'set_alpha': (handle, c_double), 'set_mask': (handle, c_void_p),
-            'set_coefficients': (handle, POINTER(pg_desc)), 'set_stream': (handle, c_void_p),
+            'set_alpha': (handle, c_double), 'set_cells': (handle, POINTER(pg_cells)), 'set_stream': (handle, c_void_p),
             'smooth': (handle, array, array, c_int), 'cycle': (handle, array, array, c_int),
             'apply': (handle, array, array),
-            'set_cell_values': (handle, POINTER(pg_cell_value), c_int, POINTER(pg_cell_value), c_int),
             'gradient': (handle, array, c_int, array, c_int), 'residual': (handle, array, array, array),
-            'norm': (handle, array, c_int, number), 'sum': (handle, array, number),
-            'dot': (handle, array, array, number),
+            'norm': (handle, array, c_int, number), 'dot': (handle, array, array, number),
             'get_parts': (handle, array, array, POINTER(c_int), number, number)}.items():
         getattr(library, 'pg_' + name).argtypes = arguments
     library.pg_destroy.argtypes, library.pg_destroy.restype = (handle,), None
@@ -513,7 +512,7 @@ class Report:
     message: str
     method: str
     accelerated: bool
-    pockets: int
+    singular_components: int
     warning: str
 
     @property
@@ -557,7 +556,7 @@ def _choice(name, value, choices):
     return choices[value]
 
 
-_FIELDS = {'alpha': _real, 'beta': _real, 'omega': _real, 'robust': _whole, 'nu_pre': _whole, 'nu_post': _whole,
+_FIELDS = {'alpha': _real, 'beta': _real, 'omega': _real, 'robust': lambda name, value: _choice(name, value, ROBUST), 'nu_pre': _whole, 'nu_post': _whole,
            'fmg_cycles': _whole, 'coarsest': _whole, 'inner_cycles': _whole}
 _STOPS = {'rtol': lambda name, value: NONE if value is None else _real(name, value), 'atol': _real,
           'relative_to_first': _whole, 'min_iter': _whole, 'max_iter': _whole, 'check': _whole,
@@ -613,7 +612,7 @@ class _Handle:
     def __init__(self, desc, device, strides_u, strides_f, stream):
         global _threads_ran
         points = desc.n[0] * desc.n[1] * desc.n[2] * max(desc.batch, 1)
-        _threads_ran = _threads_ran or points > 32768 or any((desc.mask, *desc.coord, *desc.weight))
+        _threads_ran = _threads_ran or points > 32768 or any((desc.cells.mask, *desc.coord, *desc.weight))
         self.desc = pg_desc.from_buffer_copy(desc)
         self.stream = stream
         self.desc.stride_u[:], self.desc.stride_f[:] = strides_u, strides_f
@@ -631,7 +630,7 @@ class _Handle:
 
 
 class Solver:
-    """Problems of one shape: what pg_desc says, and  method, 'FMG' or 'CG | PRECOND_AINV', the header's flags by name.
+    """Problems of one shape: what pg_desc says, and  method, 'FMG' or 'CG | PRECOND_AINV', the header's choices by name.
 
     shape        of u and f, (nx,), (ny, nx) or (nz, ny, nx); with batch=b arrays have an axis of b before them
     bc           see Faces above
@@ -642,7 +641,7 @@ class Solver:
     others       alpha, beta, velocity, omega, robust, nu_pre, nu_post, fmg_cycles, coarsest, inner_cycles: of pg_desc
 
     Tables and masks are copied (but not a mask on a GPU that is neither CuPy's nor PyTorch's); coefficients are kept by
-    reference: tell set_coefficients of every change. After close, or the end of with, a solver can solve no more.
+    reference: tell set_cells of every change. After close, or the end of with, a solver can solve no more.
     """
 
     def __init__(self, shape, bc='dirichlet', *, dtype='float64', centring='node', h=None, coord=None, weight=None,
@@ -670,7 +669,7 @@ class Solver:
         desc = self._desc = pg_desc()
         desc.dim, desc.batch = self.dim, self.batch
         desc.n[:] = self.shape[::-1] + (1,) * (3 - self.dim)
-        desc.flags = self._flags(method)
+        desc.flags, desc.smoother, desc.precond = self._choices(method)
         desc.backend = _choice('backend', backend, {'auto': 0, 'cuda': 1, 'cpu': 2})
         for axis, value in self._by_axis('centring', centring):
             desc.centring[axis] = _choice('centring', value, {'node': 0, 'cell': 1})
@@ -685,8 +684,10 @@ class Solver:
                     getattr(desc, name)[axis] = table.ctypes.data
         self._set_media(mask, {'beta_face': beta_face, 'openness': openness, 'beta_cell': beta_cell,
                                'alpha_cell': alpha_cell})
-        desc.air_value, desc.air_values = self._cell_values('air_value', air_value)
-        desc.solid_flux, desc.solid_fluxes = self._cell_values('solid_flux', solid_flux)
+        cells = desc.cells
+        cells.air_value, cells.air_values = self._cell_values('air_value', air_value)
+        cells.solid_flux, cells.solid_fluxes = self._cell_values('solid_flux', solid_flux)
+        self._most = {'air_value': cells.air_values, 'solid_flux': cells.solid_fluxes}
         for name, value in fields.items():
             if name not in _FIELDS:
                 raise ValueError('%s is no option of a Solver%s' % (name, '; Solver.solve takes it' * (name in _STOPS)))
@@ -721,13 +722,17 @@ class Solver:
             raise ValueError('%s has %d values; there are %d axes' % (name, len(values), self.dim))
         return [(self.dim - 1 - place, value) for place, value in enumerate(values)]
 
-    def _flags(self, method):
-        flags = FLAGS['F64' if self.dtype == 'float64' else 'F32']
+    def _choices(self, method):
+        """What pg_desc has of a method: flags, smoother, preconditioner."""
+        flags, others = FLAGS['F64' if self.dtype == 'float64' else 'F32'], [0, 0]
         if not isinstance(method, (str, type(None))):
-            raise ValueError("method is %r; it must be names of the header's flags, as 'CG | PRECOND_AINV'" % (method,))
+            raise ValueError("method is %r; it must be names of the header's choices, as 'CG | PRECOND_AINV'" % (method,))
         for name in filter(None, (method or '').upper().replace('PG_', '').replace('|', ' ').split()):
-            flags |= _choice('method', name, FLAGS)
-        return flags & ~FLAGS['F64'] if flags & FLAGS['MIXED'] else flags
+            for q, group in enumerate((SMOOTHERS, PRECONDS)):
+                others[q] |= group.get(name, 0)
+            if name not in SMOOTHERS and name not in PRECONDS:
+                flags |= _choice('method', name, {**FLAGS, **SMOOTHERS, **PRECONDS})
+        return (flags & ~FLAGS['F64'] if flags & FLAGS['MIXED'] else flags, *others)
 
     def _intervals(self, axis):
         """How many intervals an axis has from one side of the box to the other."""
@@ -796,7 +801,7 @@ class Solver:
         self._keep['bc', name] = (g, device)
 
     def _set_media(self, mask, fields):
-        desc = self._desc
+        desc = self._desc.cells
         if mask is not None:
             own = _described('mask', mask)[1]
             if own.shape != self.shape or own.dtype not in ('uint8', 'bool', 'int8'):
@@ -979,20 +984,28 @@ class Solver:
         u = _new(self.full_shape, f, self.dtype)
         _, place_f, stream, f = self._array('f', f)
         pointer = self._handle_for(self._array('u', u, True)[1], place_f, stream).pointer
-        desc, has_values = self._desc, self._desc.air_values or self._desc.solid_fluxes
+        desc, lists = self._desc, self._lists()
         none = (pg_face * 6).from_buffer_copy(desc.face)
         for face in none:
             face.value, face.array = 0.0, None
         try:
             _check(_library.pg_set_faces(pointer, none), pointer)
-            if has_values:
-                _check(_library.pg_set_cell_values(pointer, None, 0, None, 0), pointer)
+            if lists:
+                empty = pg_cells(air_values=NONE, solid_fluxes=NONE)
+                _check(_library.pg_set_cells(pointer, byref(empty)), pointer)
             return self.solve(f, u, **dict(stop, guess='zero'))
         finally:
             _check(_library.pg_set_faces(pointer, desc.face), pointer)
-            if has_values:
-                _check(_library.pg_set_cell_values(pointer, desc.air_value, desc.air_values, desc.solid_flux,
-                                                   desc.solid_fluxes), pointer)
+            if lists:
+                _check(_library.pg_set_cells(pointer, byref(lists)), pointer)
+
+    def _lists(self):
+        """The values of cells as a pg_cells; None where there are none."""
+        own = self._desc.cells
+        if not own.air_values and not own.solid_fluxes:
+            return None
+        return pg_cells(air_value=own.air_value, air_values=own.air_values or NONE, solid_flux=own.solid_flux,
+                        solid_fluxes=own.solid_fluxes or NONE)
 
     def _piece(self, call, u, f, *more):
         address_u, place_u, _, u = self._array('u', u, call in ('smooth', 'cycle'))
@@ -1072,7 +1085,7 @@ class Solver:
     @_locked
     def sum(self, x):
         """The integral, sum w x."""
-        return self._number('sum', x)
+        return self._number('dot', x, None)
 
     @_locked
     def dot(self, x, y):
@@ -1148,30 +1161,40 @@ class Solver:
             self._changes += 1
 
     @_locked
-    def set_mask(self, mask):
-        """A new mask, which is copied."""
-        with self._all_or_nothing():
-            if not self._desc.mask:
-                raise ValueError('the solver was made without a mask; make it with one, of zeros say')
-            self._set_media(mask, {})
-            for pointer in self._each_handle():
-                _check(_library.pg_set_mask(pointer, self._desc.mask), pointer)
-            self._changes += 1
+    def set_cells(self, mask=None, *, air_value=None, solid_flux=None, **fields):
+        """What has changed of mask, beta_face, beta_cell, openness, alpha_cell, air_value, solid_flux.
 
-    @_locked
-    def set_coefficients(self, **fields):
-        """beta_face, beta_cell, openness, alpha_cell have changed: in place, or by new arrays."""
+        Without arguments: the coefficients have changed in place. A mask and lists are copied.
+        """
         with self._all_or_nothing():
+            if mask is not None and not self._desc.cells.mask:
+                raise ValueError('the solver was made without a mask; make it with one, of zeros say')
             made_with = {name for name, _ in self._keep}
             for name in fields:
                 if name not in _COEFFICIENTS:
                     raise ValueError('%s is none of the coefficients, which are %s' % (name, ', '.join(_COEFFICIENTS)))
                 if name not in made_with:
                     raise ValueError('the solver was made without %s; make it with one' % name)
-            self._set_media(None, fields)
-            given = byref(self._desc) if fields else None
+            lists = {name: values for name, values in (('air_value', air_value), ('solid_flux', solid_flux))
+                     if values is not None}
+            self._set_media(mask, fields)
+            own = self._desc.cells
+            for name, number in (('air_value', 'air_values'), ('solid_flux', 'solid_fluxes')):
+                if name in lists:
+                    table, count = self._cell_values(name, lists[name])
+                    if count > self._most[name]:
+                        raise ValueError('%s has %d entries; the solver was made for %d at most' %
+                                         (name, count, self._most[name]))
+                    setattr(own, name, table)
+                    setattr(own, number, count)
+            given = (self._lists() or pg_cells(air_values=NONE, solid_fluxes=NONE)) if lists else pg_cells()
+            if mask is not None:
+                given.mask = own.mask
+            if fields or not (lists or mask is not None):
+                given.beta_face, given.beta_cell = own.beta_face, own.beta_cell
+                given.openness, given.alpha_cell = own.openness, own.alpha_cell
             for pointer in self._each_handle():
-                _check(_library.pg_set_coefficients(pointer, given), pointer)
+                _check(_library.pg_set_cells(pointer, byref(given)), pointer)
             self._changes += 1
 
     def weights(self, axis):
