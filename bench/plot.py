@@ -4,7 +4,8 @@
     plot.py [FILE.json ...]            an SVG and tables (.md) beside each file (default: every file in results/)
     plot.py --readme [FILE.json ...]   also rewrites the README between <!-- bench --> and <!-- /bench -->: the newest
                                        files of the GPU of results/peers.json, beside the times of others there, and
-                                       between <!-- compile --> and <!-- /compile -->: the newest of compile.py
+                                       between <!-- compile --> and <!-- /compile -->: the newest of compile.py. Draws
+                                       results/beside-peers.svg of the former
 
 Only Python's standard library is needed.
 """
@@ -285,22 +286,56 @@ def quote_python(result):
     return '\n'.join([f"From Python on {result['device']}, {result['date']}, {modules}:", ''] + python_tables(result))
 
 
-def beside_peers(peers, result, python):
-    """Markdown for the README: a GPU's times beside those of other libraries on the same kind of GPU."""
+def rows_beside_peers(peers, result, python):
+    """What is solved, our milliseconds, and pairs of others and theirs on the same kind of GPU."""
     measured = {(row['row'], row['n'][0], row['centring']): row['milliseconds']['median'] for row in result['rows']
                 if row['precision'] == 'f64' and row['n'][2] > 1}
-    out = ['| f64, 3D | ms | others, ms |', '|---|--:|---|']
+    rows = []
     for row in peers['rows']:
-        others = '; '.join(f'{name}: {ms:g}' for name, ms in row['peers'])
         unknowns = 'cells' if row['centring'] == 'cell' else 'nodes'
         what = row['row'].replace('solve 1e-8', 'multigrid to 1e-8').replace('FMG pass', 'one pass of full multigrid')
-        out.append(f"| {what}, {row['n']}^3 {unknowns} | {figure(measured[row['row'], row['n'], row['centring']])} | {others} |")
+        rows.append((f"{what}, {row['n']}^3 {unknowns}", measured[row['row'], row['n'], row['centring']], row['peers']))
     for row in python['python']:
         if row['row'] == 'solve' and row['dtype'] == 'float64':
-            out.append(f"| direct solve from Python, {row['bc']}, {row['n']}^3 | {figure(row['ms'])} | "
-                       f"{row['what'].replace('cupy dctn', 'CuPy, dctn + idctn')}: {figure(row['other_ms'])} |")
+            rows.append((f"direct solve from Python, {row['bc']}, {row['n']}^3", row['ms'],
+                         [(row['what'].replace('cupy dctn', 'CuPy, dctn + idctn'), row['other_ms'])]))
+    return rows
+
+
+def beside_peers(peers, result, python):
+    """Markdown for the README."""
+    out = ['| f64, 3D | ms | others, ms |', '|---|--:|---|']
+    out += [f"| {what} | {figure(own)} | {'; '.join(f'{name}: {float(figure(ms)):g}' for name, ms in others)} |"
+            for what, own, others in rows_beside_peers(peers, result, python)]
     return '\n'.join(out + ['', f"One {result['device']}, {result['version']}; ours {result['date']} (from Python "
                             f"{python['date']}), others {peers['date']}: {peers['how']}."])
+
+
+def draw_peers(peers, result, python):
+    """The same as bars of milliseconds on a logarithmic axis, ours first in each group."""
+    rows = rows_beside_peers(peers, result, python)
+    bars, left, right, top, thick, gap = sum(1 + len(row[2]) for row in rows), 300, 700, 84, 13, 9
+    height = top + bars * (thick + 2) + len(rows) * gap
+    picture = Picture(960, height + 40)
+    times = [ms for _, own, others in rows for ms in (own, *(ms for _, ms in others))]
+    low, high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
+    scale = (right - left) / (high - low)
+    picture.text(28, 36, f"Milliseconds of a solve, {result['device']}, 3D, f64", 18, weight='600')
+    picture.text(28, 56, 'logarithmic: a grid line is a factor of 10; shorter is better', 11.5, GREY)
+    for e in range(low, high + 1):
+        picture.line(left + (e - low) * scale, top - 8, left + (e - low) * scale, height, RULE)
+        picture.text(left + (e - low) * scale, height + 16, f'{10.0**e:g} ms', 11, GREY, 'middle')
+    y = top
+    for what, own, others in rows:
+        picture.text(left - 10, y + thick - 2, what.replace('^3', '\u00b3'), 12, INK, 'end')
+        for name, ms, colour in [('poisson_gpu', own, F64), *((name, ms, '#b9c1cb') for name, ms in others)]:
+            width = (math.log10(ms) - low) * scale
+            picture.bar(left, y, width, thick, colour)
+            picture.text(left + width + 6, y + thick - 3, f'{float(figure(ms)):g}  {name}', 11,
+                         INK if colour == F64 else GREY)
+            y += thick + 2
+        y += gap
+    return str(picture)
 
 
 def compile_table(result):
@@ -340,10 +375,12 @@ def main():
     if not arguments.readme:
         return
     result = newest['bench']
-    picture = result['path'].with_suffix('.svg').resolve().relative_to(README.parent).as_posix()
+    picture = HERE / 'results' / 'beside-peers.svg'
+    picture.write_text(draw_peers(peers, result, newest['python']), encoding='utf-8')
+    picture = picture.relative_to(README.parent).as_posix()
     text = README.read_text(encoding='utf-8')
     block = '\n'.join(['<!-- bench -->', beside_peers(peers, result, newest['python']), '',
-                       f"![Time over the memory floor, and unknowns solved in a second, on {result['device']}]({picture})",
+                       f"![Milliseconds of a solve beside other libraries, {result['device']}]({picture})",
                        '<!-- /bench -->'])
     blocks = {'bench': block, 'compile': '\n'.join(['<!-- compile -->', compile_table(newest['compile']), '<!-- /compile -->'])}
     for name, block in blocks.items():
