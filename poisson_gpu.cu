@@ -2729,8 +2729,8 @@ static int pgi_line_reserve(pgi_line *l)
 
 static int pgi_is_dirichlet(const pgi_line *l, int end) { return !l->periodic && l->end_b[end] == 0; }
 
-// The entries of a line's tables. Those of uniform lines are worked out from h, so that equal numbers are equal in
-// every bit.
+// The entries of a line's tables, or what they are made of: edges; of uniform lines h, so that equal numbers are equal
+// in every bit.
 static double pgi_line_edge(const pgi_line *l, int q)
 {
     if (l->own.edge) return l->own.edge[q];
@@ -2739,29 +2739,53 @@ static double pgi_line_edge(const pgi_line *l, int q)
 static double pgi_line_x(const pgi_line *l, int i)
 {
     if (l->own.x) return l->own.x[i];
-    if (l->merged) return l->end / 2;
-    return l->node ? pgi_line_edge(l, i + pgi_is_dirichlet(l, 0)) : (i + 0.5) * l->h;
+    if (l->merged) return (pgi_line_edge(l, 0) + pgi_line_edge(l, l->m)) / 2;
+    if (l->node) return pgi_line_edge(l, i + pgi_is_dirichlet(l, 0));
+    return l->own.edge ? (l->own.edge[i] + l->own.edge[i + 1]) / 2 : (i + 0.5) * l->h;
+}
+
+// The distance between unknowns i - 1 and i, or to the end beside one. Edges are subtracted before anything is rounded,
+// so that spacings are as exact as they are given, far from the origin too.
+static double pgi_gap_of_edges(const pgi_line *l, int i)
+{
+    const double *const e = l->own.edge;
+    if (l->node) {
+        const int shift = pgi_is_dirichlet(l, 0), q = l->periodic && i == 0 ? l->m : i + shift;
+        return q > 0 && q <= l->m ? e[q] - e[q - 1] : 0;
+    }
+    const int low = i > 0 ? i : l->periodic ? l->m : 0, high = i < l->n ? i : l->periodic ? 0 : l->n;
+    const double below = low > 0 ? e[low] - e[low - 1] : 0, above = high < l->n ? e[high + 1] - e[high] : 0;
+    return (below + above) / 2;
 }
 static double pgi_line_gap(const pgi_line *l, int i)
 {
     if (l->own.gap) return l->own.gap[i];
     if (l->merged) return 0;
+    if (l->own.edge) return pgi_gap_of_edges(l, i);
     if (l->periodic || (i > 0 && i < l->n)) return l->h;
     return !l->node ? l->h / 2 : pgi_is_dirichlet(l, i > 0) ? l->h : 0;
 }
+
+// The positions on both sides of gap i: unknowns or ends.
+static void pgi_line_beside(const pgi_line *l, int i, double *below, double *above)
+{
+    const double low = pgi_line_edge(l, 0), high = pgi_line_edge(l, l->m), period = high - low;
+    *below = i > 0 ? pgi_line_x(l, i - 1) : l->periodic ? pgi_line_x(l, l->n - 1) - period : low;
+    *above = i < l->n ? pgi_line_x(l, i) : l->periodic ? pgi_line_x(l, 0) + period : high;
+}
 static double pgi_line_bound(const pgi_line *l, int i)
 {
+    double below, above;
     if (l->own.bound) return l->own.bound[i];
     if (!l->node || l->merged) return pgi_line_edge(l, i);
-    const double below = i > 0 ? pgi_line_x(l, i - 1) : l->periodic ? pgi_line_x(l, l->n - 1) - l->end : 0;
-    const double above = i < l->n ? pgi_line_x(l, i) : l->periodic ? pgi_line_x(l, 0) + l->end : l->end;
+    pgi_line_beside(l, i, &below, &above);
     return (below + above) / 2;
 }
 static double pgi_line_w(const pgi_line *l, int i)
 {
     if (l->own.w) return l->own.w[i];
-    if (l->merged) return l->end;
-    return l->node ? (pgi_line_gap(l, i) + pgi_line_gap(l, i + 1)) / 2 : l->h;
+    if (l->node && !l->merged) return (pgi_line_gap(l, i) + pgi_line_gap(l, i + 1)) / 2;
+    return l->own.edge || l->merged ? pgi_line_edge(l, i + 1) - pgi_line_edge(l, i) : l->h;
 }
 static double pgi_line_k(const pgi_line *l, int i) { return l->own.k ? l->own.k[i] : 1; }
 
@@ -2777,52 +2801,19 @@ static double pgi_line_volume(const pgi_line *l)
 // For loops over the rows of a line: the next one that may differ from row i. Inside, those of a uniform line do not.
 static int pgi_line_next(const pgi_line *l, int i) { return l->uniform && i == 1 && l->n > 3 ? l->n - 1 : i + 1; }
 
-// The distance between unknowns i - 1 and i, or to the end beside one. Edges are subtracted before anything is rounded,
-// so that spacings are as exact as they are given, far from the origin too.
-static double pgi_gap_of_edges(const pgi_line *l, int i)
-{
-    const double *const e = l->own.edge;
-    if (l->node) {
-        const int shift = pgi_is_dirichlet(l, 0), q = l->periodic && i == 0 ? l->m : i + shift;
-        return q > 0 && q <= l->m ? e[q] - e[q - 1] : 0;
-    }
-    const int low = i > 0 ? i : l->periodic ? l->m : 0, high = i < l->n ? i : l->periodic ? 0 : l->n;
-    const double below = low > 0 ? e[low] - e[low - 1] : 0, above = high < l->n ? e[high + 1] - e[high] : 0;
-    return (below + above) / 2;
-}
-
-// Positions, bounds, gaps and (unit metric) weights from the edges.
-static void pgi_line_place(pgi_line *l)
+// Positions, bounds, gaps and (unit metric) weights, from the edges or, where edge is NULL, evenly.
+static void pgi_line_place(pgi_line *l, const double *edge)
 {
     const pgi_line_tables own = l->own;
-    const int n = l->n, shift = l->node && pgi_is_dirichlet(l, 0);
-    const double lo = own.edge[0], hi = own.edge[l->m], period = hi - lo;
-    for (int i = 0; i < n; i++)
-        own.x[i] = l->merged ? (lo + hi) / 2 : l->node ? own.edge[i + shift] : (own.edge[i] + own.edge[i + 1]) / 2;
-    for (int i = 0; i <= n; i++) {
-        const double below = i > 0 ? own.x[i - 1] : l->periodic ? own.x[n - 1] - period : lo;
-        const double above = i < n ? own.x[i] : l->periodic ? own.x[0] + period : hi;
-        own.gap[i] = l->merged ? 0 : pgi_gap_of_edges(l, i);
-        own.bound[i] = !l->node || l->merged ? own.edge[i] : (below + above) / 2;
-        own.k[i] = 1;
-    }
-    for (int i = 0; i < n; i++)
-        own.w[i] = l->node && !l->merged ? (own.gap[i] + own.gap[i + 1]) / 2 : own.bound[i + 1] - own.bound[i];
-}
-
-// The same of a line that is evenly spaced, though its metric is not constant.
-static void pgi_line_place_evenly(pgi_line *l)
-{
-    const pgi_line_tables own = l->own;
-    pgi_line even = *l;
-    memset(&even.own, 0, sizeof even.own);
-    for (int q = 0; q <= l->m; q++) own.edge[q] = pgi_line_edge(&even, q);
+    pgi_line from = *l;
+    from.own = {(double *)edge, NULL, NULL, NULL, NULL, NULL};
+    for (int q = 0; q <= l->m; q++) own.edge[q] = pgi_line_edge(&from, q);
     for (int i = 0; i <= l->n; i++) {
-        own.gap[i] = pgi_line_gap(&even, i);
-        own.bound[i] = pgi_line_bound(&even, i);
+        own.gap[i] = pgi_line_gap(&from, i);
+        own.bound[i] = pgi_line_bound(&from, i);
         own.k[i] = 1;
     }
-    for (int i = 0; i < l->n; i++) own.x[i] = pgi_line_x(&even, i), own.w[i] = pgi_line_w(&even, i);
+    for (int i = 0; i < l->n; i++) own.x[i] = pgi_line_x(&from, i), own.w[i] = pgi_line_w(&from, i);
 }
 
 // What is subtracted from coordinates: nothing, unless it leaves every bit of their differences (P. H. Sterbenz 1974).
@@ -2864,10 +2855,8 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
     if (coord) {
         const double origin = pgi_origin(coord[0], coord[l->m]);
         for (int q = 0; q <= l->m; q++) l->own.edge[q] = coord[q] - origin;
-        pgi_line_place(l);
-    } else {
-        pgi_line_place_evenly(l);
     }
+    pgi_line_place(l, coord ? l->own.edge : NULL);
     for (int i = 0; i < l->n && weight; i++) l->own.w[i] *= weight[i];
     for (int i = 0; i <= l->n && conductance; i++) l->own.k[i] = conductance[i];
     return 1;
@@ -2990,14 +2979,6 @@ static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *pl
     *fraction = end ? (c->node ? 1 - way : (1 - way) / 2) : (c->node ? way : (way + 1) / 2);
 }
 
-// The positions on both sides of gap i: unknowns or ends.
-static void pgi_line_beside(const pgi_line *l, int i, double *below, double *above)
-{
-    const double low = pgi_line_edge(l, 0), high = pgi_line_edge(l, l->m), period = high - low;
-    *below = i > 0 ? pgi_line_x(l, i - 1) : l->periodic ? pgi_line_x(l, l->n - 1) - period : low;
-    *above = i < l->n ? pgi_line_x(l, i) : l->periodic ? pgi_line_x(l, 0) + period : high;
-}
-
 // Of a cell that the metric fills unevenly, the unknown stands for the centre of its weight: beside a jump, that is in
 // the part that dominates.
 static void pgi_line_centre(const pgi_line *f, pgi_line *c)
@@ -3071,7 +3052,7 @@ static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
         if (rest) c->own.edge[q] += (pgi_line_edge(f, i + 1) - pgi_line_edge(f, i)) * ((double)rest / c->m);
     }
     c->own.edge[c->m] = pgi_line_edge(f, f->m);
-    pgi_line_place(c);
+    pgi_line_place(c, c->own.edge);
     if (!c->node) pgi_line_centre(f, c);
     pgi_line_conduct(f, c);
     pgi_line_weigh(f, c);
@@ -13451,18 +13432,13 @@ static int pgi_own_planes(const pg_solver *s)
     return pgi_is_split(s) ? s->parts[0].hi - s->parts[0].lo : s->work.n[2];
 }
 
-static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
+static void pgi_check_cufft(pg_solver *s, cufftResult e, const char *what, int line)
 {
-    pgi_fail(s, e == CUFFT_ALLOC_FAILED ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
-             "%s failed at line %d of poisson_gpu.cu: cuFFT's result %d", what, line, (int)e);
+    if (e != CUFFT_SUCCESS)
+        pgi_fail(s, e == CUFFT_ALLOC_FAILED ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
+                 "%s failed at line %d of poisson_gpu.cu: cuFFT's result %d", what, line, (int)e);
 }
-#define PGI_CUFFT(s, call)                                                                                             \
-    do {                                                                                                               \
-        if ((s)->failed == PG_OK) {                                                                                    \
-            const cufftResult pgi_result_ = (call);                                                                    \
-            if (pgi_result_ != CUFFT_SUCCESS) pgi_cufft_failed(s, pgi_result_, #call, __LINE__);                       \
-        }                                                                                                              \
-    } while (0)
+#define PGI_CUFFT(s, call) ((s)->failed == PG_OK ? pgi_check_cufft(s, call, #call, __LINE__) : (void)0)
 #endif
 
 // The CPU's buffer: a tile of columns a slot, before and after a step of its transform, or in double for elimination.
@@ -17284,7 +17260,7 @@ template <class T> static __device__ inline void pgi_store_pairs(const pgi_zebra
     }
 }
 
-// The lines of a colour, for which no other line of the colour counts.
+// The lines of a colour, for which no other line of the colour counts, and none of which is the constant's.
 template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_relax_lines_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
                            const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
@@ -17302,7 +17278,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
     __syncthreads();    // the columns beside have been read
-    pgi_solve_lines<0>(d, p, rows, mu, l.inside, d.singular, exchange, r);
+    pgi_solve_lines<0>(d, p, rows, mu, l.inside, 0, exchange, r);
     pgi_store_pairs(l, p, tile, omega, r);
 }
 
@@ -17404,7 +17380,7 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
         if (blocks == 0) return;
         if (d.pieces > 1)
             pgi_relax_pieces<T>(s, l, u, rhs, omega, z);
-        else if (d.line == 0 || at_seam || pairs_bytes > s->shared_limit ||
+        else if (d.line == 0 || d.singular || at_seam || pairs_bytes > s->shared_limit ||
                  pgi_tiles_of(d, z).log_pairs < PGI_LOG_PAIRS) {
             PGI_LAUNCH_EARLY(s, blocks, threads, any_bytes, (pgi_relax_any_lines_kernel<T, 0>), d, b, u, u, rhs, omega,
                              z, (pgi_pieces{}));
