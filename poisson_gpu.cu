@@ -24502,7 +24502,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
     char *const to = r->message;
     const size_t room = sizeof r->message;
     switch (r->outcome) {
-    case PG_NOT_RUN: return pgi_add_text(to, room, "no solve has been started with this handle");
+    case PG_NOT_RUN: return pgi_add_text(to, room, "no solve has been started with this solver");
     case PG_COMPLETED:
         return pgi_add_text(to, room, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations, plural);
     case PG_STAGNATED:
@@ -26658,7 +26658,7 @@ static pg_status pgi_begin_call(pg_solver *s)
 {
     PGI_WRONG_IF(!s, "solver is NULL; create one with pg_create or pg_dense_create");
     PGI_UNSUPPORTED_IF(s->in_monitor,
-                       "the handle is in use by the solve whose monitor makes this call; return from it first");
+                       "the solver is in use by the solve whose monitor makes this call; return from it first");
     s->failed = PG_OK;
     s->monitor = NULL;
     if (s->comm && s->comm->failed) return pgi_refuse(PG_ERROR_COMM, "%s", s->comm->error);
@@ -26904,7 +26904,7 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
 {
     if (s->masked) return PG_OK;
-    return pgi_unsupported("%s needs a handle that was created with a mask or coefficient fields; create one with them",
+    return pgi_unsupported("%s needs a solver that was created with a mask or coefficient fields; create one with them",
                            call);
 }
 
