@@ -219,6 +219,7 @@ enum {
     PGI_BRICK_BITS = 3,         // bricks of so many cells along an axis, as a power of two, are skipped without fluid
     PGI_MARCH = 64,             // planes that a sweep marches through at most
     PGI_PLANES = 32,            // and a transfer, which keeps their weights in shared memory
+    PGI_SLOW_FROM = 50000,      // points: below nobody notices that a length is slow to transform
     PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
     PGI_SHARED_SURE = 49152,    // bytes of shared memory that every block can have
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
@@ -1101,6 +1102,8 @@ struct pg_solver {
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
+    int solves;              // so far
+    int unused_values;       // entries of lists that have lost the air or solid beside them to a new mask
     int ignores_u;           // an iterative solve that was not told a guess begins with 0
     int reads_u, reads_f;    // ranks: what a call reads of its arrays
     int to_round_off;    // the tolerance is the default
@@ -1257,6 +1260,8 @@ template <class E> static int pgi_number(const E &field)
     memcpy(&value, &field, sizeof value);
     return value;
 }
+
+static const char *const pgi_face_name[6] = {"x low", "x high", "y low", "y high", "z low", "z high"};
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>points
@@ -13506,6 +13511,7 @@ static double pgi_transform_work(const pg_desc *d, const pgi_line *l)
 static void pgi_warn_of_lengths(pg_solver *s, pgi_line *const line[3])
 {
     const int tolerable = s->work.backend == PG_CPU ? 31 : PGI_LARGE_RADIX;
+    if ((double)s->desc.n[0] * s->desc.n[1] * s->desc.n[2] * s->desc.batch < PGI_SLOW_FROM) return;
     for (int a = 0; a < 3; a++) {
         const int factor = pgi_line_factor(line[a]);
         if (!pgi_is_transformed(s->direct, a) || factor <= tolerable) continue;
@@ -22527,6 +22533,23 @@ static void pgi_media_name(int q, int axis, char name[16])
         snprintf(name, 16, "%s", q == 6 ? "beta_cell" : "alpha_cell");
 }
 
+// A byte of a mask, which is in host memory or on the device.
+static int pgi_mask_value(const pg_solver *s, const pgi_check_media &check, int64_t at)
+{
+    int cell[3];
+    unsigned char value = 0;
+    pgi_place_of(check.n, at, cell);
+    const unsigned char *const from = check.mask + cell[0] + cell[1] * check.stride[0] + cell[2] * check.stride[1];
+#if PGI_GPU
+    if (s->cuda) {
+        cudaMemcpy(&value, from, 1, cudaMemcpyDefault);
+        return value;
+    }
+#endif
+    (void)s, (void)value;
+    return *from;
+}
+
 // In words, what pgi_check_media has found.
 static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, const int first[3])
 {
@@ -22541,8 +22564,8 @@ static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &chec
     for (int a = 0; a < 3; a++) cell[a] += first[a];
     if (what == PGI_BAD_MASK)
         return pgi_refuse(PG_ERROR_ARGUMENT,
-                          "the byte of cell (%d, %d, %d) of mask is none of PG_FLUID (0), PG_SOLID (1), PG_AIR (2)",
-                          cell[0], cell[1], cell[2]);
+                          "the byte of cell (%d, %d, %d) of mask is %d, none of PG_FLUID (0), PG_SOLID (1), PG_AIR (2)",
+                          cell[0], cell[1], cell[2], pgi_mask_value(s, check, at));
     char array[16];
     pgi_media_name(q, axis, array);
     const double value = pgi_media_value(s, check.array[q], at);
@@ -22599,29 +22622,45 @@ static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const 
 }
 
 // The kind of what an entry's side leads to. mask: packed, in host memory
-static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, int number, int solid,
-                                 const unsigned char *mask)
+// A mask in host memory, in the caller's order of axes.
+struct pgi_host_mask {
+    const unsigned char *mask;
+    int64_t stride[2];
+};
+
+// The kinds of the cell that an entry of a list names and of what is beside it; -1: a face of the box.
+static void pgi_kinds_of_entry(const pg_desc *d, const pg_cell_value *v, const pgi_host_mask &m, int kind[2])
 {
-    const pg_desc *const d = &s->desc;
+    const int axis = v->face / 2, n = d->n[axis];
+    int to[3] = {v->cell[0], v->cell[1], v->cell[2]};
+    to[axis] += v->face & 1 ? 1 : -1;
+    if (d->face[2 * axis].kind == PG_PERIODIC) to[axis] = (to[axis] + n) % n;
+    kind[0] = PG_FLUID, kind[1] = -1;
+    for (int side = 0; side < 2; side++) {
+        const int *const at = side ? to : v->cell;
+        if (at[axis] >= 0 && at[axis] < n) kind[side] = m.mask[at[0] + at[1] * m.stride[0] + at[2] * m.stride[1]];
+    }
+}
+
+static int pgi_entry_fits(const int kind[2], int solid)
+{
+    return kind[0] == PG_FLUID && kind[1] == (solid ? PG_SOLID : PG_AIR);
+}
+
+static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, int number, int solid,
+                                 const pgi_host_mask &mask)
+{
     for (int e = 0; e < number; e++) {
         const pg_cell_value *const v = &list[e];
-        const int axis = v->face / 2;
-        int to[3] = {v->cell[0], v->cell[1], v->cell[2]}, kind[2] = {PG_FLUID, -1};
-        to[axis] += v->face & 1 ? 1 : -1;
-        const int periodic = d->face[2 * axis].kind == PG_PERIODIC, n = d->n[axis];
-        if (periodic) to[axis] = (to[axis] + n) % n;
-        for (int side = 0; side < 2; side++) {
-            const int *const at = side ? to : v->cell;
-            if (at[axis] < 0 || at[axis] >= n) continue;
-            kind[side] = mask[pgi_cell_of(d->n, at)];    // of 2D problems the same, turned or not
-        }
-        if (kind[0] == PG_FLUID && kind[1] == (solid ? PG_SOLID : PG_AIR)) continue;
+        int kind[2];
+        pgi_kinds_of_entry(&s->desc, v, mask, kind);
+        if (pgi_entry_fits(kind, solid)) continue;
         static const char *const what[3] = {"fluid", "solid", "air"};
         return pgi_refuse(PG_ERROR_ARGUMENT,
-                          "%s[%d]: cell (%d, %d, %d) is %s and face %d of it leads to %s; it must be a fluid cell, and "
+                          "%s[%d]: cell (%d, %d, %d) is %s and its face %s leads to %s; it must be a fluid cell, and "
                           "what is beside it %s",
                           solid ? "solid_flux" : "air_value", e, v->cell[0], v->cell[1], v->cell[2],
-                          kind[0] > PG_AIR ? "unknown" : what[kind[0]], v->face,
+                          kind[0] > PG_AIR ? "unknown" : what[kind[0]], pgi_face_name[v->face],
                           kind[1] < 0        ? "a face of the box, which has values of its own"
                           : kind[1] > PG_AIR ? "unknown"
                                              : what[kind[1]],
@@ -22643,7 +22682,8 @@ static pg_status pgi_check_lists(pg_solver *s, const pg_cell_value *const list[2
 #endif
         memcpy(mask, s->obstacles.copy[8], cells);
     for (int solid = 0; solid < 2 && status == PG_OK && s->failed == PG_OK; solid++)
-        status = pgi_check_sides(s, list[solid], number[solid], solid, mask);
+        status = pgi_check_sides(s, list[solid], number[solid], solid,
+                                 {mask, {s->desc.n[0], (int64_t)s->desc.n[0] * s->desc.n[1]}});
     free(mask);
     return status == PG_OK ? s->failed : status;
 }
@@ -24479,7 +24519,7 @@ static void pgi_add_guess(const pg_solver *s, pg_report *r)
 {
     const char *const text = "; began with 0, see PG_GUESS_U, relative_to_first";
     if (r->outcome != PG_CONVERGED && r->outcome != PG_MAX_ITER) return;
-    if (!s->ignores_u || r->iterations < 3 || strlen(r->message) + strlen(text) >= sizeof r->message) return;
+    if (!s->ignores_u || s->solves < 2 || r->iterations < 3 || strlen(r->message) + strlen(text) >= sizeof r->message) return;
     strcat(r->message, text);
 }
 
@@ -24536,7 +24576,8 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                             : st->iterations ? "%s: NaN or Inf in u after iteration %d, the last one"
                             : s->is_direct && !s->mixed && s->desc.batch > 1
                                 ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
-                                : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
+                                : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data, or arrays of "
+                                  "another precision; u was not touched",
                             name, r->iterations);
     default: pgi_write_residual(st, r);
     }
@@ -24557,6 +24598,11 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         pgi_add_text(to, room, "the residual did not fall with %s; from iteration %d on it was %s",
                      st->way_on == PGI_WITHOUT_CYCLE ? "the cycle as preconditioner" : "PG_PIPECG", st->left_at,
                      st->way_on == PGI_WITHOUT_CYCLE ? "PG_PRECOND_AINV2" : "PG_CG");
+    else if (s->unused_values)
+        pgi_add_text(to, room,
+                     "%d entries of air_value and solid_flux have no air or solid beside them any more and count for "
+                     "nothing; give new lists",
+                     s->unused_values);
     else if (s->obstacles.cramped)
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
@@ -24632,8 +24678,6 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
 // >>validation  Every default and every check of a descriptor, a stopping rule and a pointer, before anything is
 // touched.
 // -------------------------------------------------------------------------------------------------------------------
-
-static const char *const pgi_face_name[6] = {"x low", "x high", "y low", "y high", "z low", "z high"};
 
 // At most one flag of a group; none: the default.
 static pg_status pgi_check_group(unsigned *flags, const char *group, unsigned mask, unsigned fallback)
@@ -26222,6 +26266,16 @@ static pg_status pgi_check_lists(const pg_solver *s)
                                                : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
+// A list without its number is a mistake, mostly.
+static void pgi_warn_of_empty_lists(pg_solver *s)
+{
+    const pg_cells *const c = &s->desc.cells;
+    const int air = c->air_value && !c->air_values, solid = c->solid_flux && !c->solid_fluxes;
+    if ((air || solid) && !s->warning[0])
+        snprintf(s->warning, sizeof s->warning, "%s is given, but %s is 0: no entry is read",
+                 air ? "air_value" : "solid_flux", air ? "air_values" : "solid_fluxes");
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines)
 {
@@ -26234,6 +26288,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     pgi_turn(&s->desc, &s->work);
     pgi_prepare_choice(s);
     pgi_name_cycle(s);
+    pgi_warn_of_empty_lists(s);
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pg_desc levels = s->work;
@@ -26815,6 +26870,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = s->checked;
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor);
+    s->solves++;
     s->ignores_u = s->guess_zero && !s->is_direct && (!caller || pgi_number(caller->guess) == PG_GUESS_DEFAULT);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
@@ -27255,10 +27311,12 @@ static pg_status pgi_check_given_lists(pg_solver *s, const pg_cell_value *const 
     static const char *const name[2] = {"air_values", "solid_fluxes"};
     const int most[2] = {s->desc.cells.air_values, s->desc.cells.solid_fluxes};
     for (int q = 0; q < 2; q++) {
-        PGI_WRONG_IF(given[q] >= 0 && (number[q] < 0 || number[q] > most[q]),
-                     "%s is %d; it must be 1 to %d, as at pg_create, or PG_NONE for an empty list", name[q], given[q],
-                     most[q]);
-        if (given[q] >= 0) PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q]));
+        if (given[q] < 0) continue;
+        PGI_WRONG_IF(number[q] > most[q],
+                     "%s is %d, but the solver was created with %d, which there is room for; create one with as many as "
+                     "there will ever be (entries of value 0 will do)",
+                     name[q], number[q], most[q]);
+        PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q]));
     }
     if (given[0] < 0 && given[1] < 0) return PG_OK;
     return pgi_check_not_captured(s, "lists cannot be copied", "give them before");
@@ -27268,25 +27326,49 @@ static pg_status pgi_check_given_lists(pg_solver *s, const pg_cell_value *const 
 struct pgi_new_cells {
     int mask, coefficients, lists;
     const pg_cell_value *list[2];    // both as they will be, and their numbers
-    int number[2];
+    int number[2], unused;           // entries that will have nothing beside them
     pg_desc next;
 };
 
+// Lists that are given must fit the mask, where that is in host memory; those that stay may lose what was beside them.
+static pg_status pgi_check_lists_beside_mask(const pg_solver *s, pgi_new_cells *c, const unsigned char *mask,
+                                             const int given[2])
+{
+    const pg_cells *const next = &c->next.cells;
+    const int known = mask ? s->desc.memory == PG_MEM_HOST : !s->cuda;
+    c->unused = s->unused_values;
+    if (s->comm || !known || !next->mask || !(c->mask || c->lists)) return PG_OK;
+    const pgi_host_mask m = mask ? pgi_host_mask{mask, {next->stride_mask[0], next->stride_mask[1]}}
+                                 : pgi_host_mask{(const unsigned char *)s->obstacles.copy[8],
+                                                 {s->desc.n[0], (int64_t)s->desc.n[0] * s->desc.n[1]}};
+    c->unused = 0;
+    for (int q = 0; q < 2; q++) {
+        if (given[q] >= 0) PGI_TRY(pgi_check_sides(s, c->list[q], c->number[q], q, m));
+        for (int e = 0; e < c->number[q] && given[q] < 0; e++) {
+            int kind[2];
+            pgi_kinds_of_entry(&s->desc, &c->list[q][e], m, kind);
+            if (!pgi_entry_fits(kind, q)) c->unused++;
+        }
+    }
+    return PG_OK;
+}
+
 static pg_status pgi_check_given_cells(pg_solver *s, const pg_cells *given, pgi_new_cells *c)
 {
-    PGI_TRY(pgi_check_is_masked(s, "pg_set_cells"));
     PGI_WRONG_IF(!given, "cells is NULL; pass the address of a pg_cells with what has changed");
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_cells"));
     c->mask = given->mask != NULL;
     c->coefficients = given->beta_face[0] || given->beta_cell || given->openness[0] || given->alpha_cell;
     const int entries[2] = {pgi_given_entries(given->air_value, given->air_values),
                             pgi_given_entries(given->solid_flux, given->solid_fluxes)};
     const pg_cells *const own = &s->desc.cells;
     c->lists = entries[0] >= 0 || entries[1] >= 0;
-    c->list[0] = entries[0] < 0 ? own->air_value : given->air_value;
-    c->list[1] = entries[1] < 0 ? own->solid_flux : given->solid_flux;
+    c->list[0] = entries[0] < 0 ? own->air_value : given->air_values == PG_NONE ? NULL : given->air_value;
+    c->list[1] = entries[1] < 0 ? own->solid_flux : given->solid_fluxes == PG_NONE ? NULL : given->solid_flux;
     for (int q = 0; q < 2; q++) c->number[q] = entries[q] < 0 ? s->listed[q] : entries[q];
     PGI_TRY(pgi_take_given_cells(s, given, &c->next));
     PGI_TRY(pgi_check_given_lists(s, c->list, c->number, entries));
+    PGI_TRY(pgi_check_lists_beside_mask(s, c, given->mask, entries));
     if (!c->mask && !c->coefficients) return PG_OK;
     pg_desc arrays = c->next;
     if (!c->mask) arrays.cells.mask = NULL;    // the caller's may be gone
@@ -27305,6 +27387,7 @@ static pg_status pgi_set_cells_call(pg_solver *s, const pg_cells *given)
         same = 2 * same + pgi_hash(c.list[q], (size_t)c.number[q] * sizeof *c.list[q]);
     status = pgi_meet(s, PGI_SET_CELLS, same, NULL, status);
     PGI_TRY(pgi_mark_outdated(s, c.mask, c.coefficients, status));
+    s->unused_values = c.unused;
     if (c.lists) PGI_TRY(pgi_store_values(s, c.list, c.number));
     for (int q = 0; q < 2 && c.lists; q++) {
         pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.cells.solid_flux : s->desc.cells.air_value);

@@ -1786,6 +1786,44 @@ static void refused_media_are_outdated(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* A mask that moves away from the air of a list: a list that is given with it is refused, one that stays is warned of. A
+   list without its number is, too. */
+static void lists_that_have_lost_their_air(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { N = 12 };
+    static unsigned char mask[2][N * N];
+    static double u[N * N], f[N * N];
+    pg_cell_value volt = {{4, 5, 0}, PG_X_HIGH, 1};
+    pg_report report;
+    memset(mask, PG_FLUID, sizeof mask);
+    mask[0][5 + N * 5] = mask[1][8 + N * 5] = PG_AIR;
+    pg_desc d = {.n = {N, N}, .centring = {PG_CELL, PG_CELL}, .backend = backend};
+    d.cells.mask = mask[0], d.cells.air_value = &volt, d.cells.air_values = 1;
+    pg_solver *solver = create(&d);
+    d.cells.mask = mask[1];
+    failures = 0;
+    expect_refusal("a list of the mask before", pg_set_cells(solver, &d.cells), PG_ERROR_ARGUMENT, pg_last_error(solver),
+                   "face x high leads to fluid", "air_value[0]");
+    OK(pg_set_cells(solver, &(pg_cells){.mask = mask[1]}), solver);
+    OK(pg_solve(solver, u, f, NULL), solver);
+    OK(pg_get_report(solver, &report), solver);
+    EXPECT(strstr(report.warning, "1 entries of air_value"), "warns: %s", report.warning);
+    volt.cell[0] = 7;
+    OK(pg_set_cells(solver, &d.cells), solver);
+    OK(pg_solve(solver, u, f, NULL), solver);
+    OK(pg_get_report(solver, &report), solver);
+    EXPECT(!report.warning[0] && u[7 + N * 5] > 0.1, "u is %g, warns: %s", u[7 + N * 5], report.warning);
+    pg_destroy(solver);
+    d.cells.air_values = 0;
+    solver = create(&d);
+    OK(pg_solve(solver, u, f, NULL), solver);
+    OK(pg_get_report(solver, &report), solver);
+    EXPECT(strstr(report.warning, "air_values is 0"), "warns: %s", report.warning);
+    pg_destroy(solver);
+    assert_int_equal(failures, 0);
+}
+
 /* PG_PRECOND_DIRECT is that of the empty box: the report does not say "of A itself". */
 static void the_report_tells_of_the_empty_box(void **state)
 {
@@ -2124,7 +2162,8 @@ static void conjugate_gradients_of_ones_own(void **state)
     }
 }
 
-/* A solve that was not told a guess and began with 0 names PG_GUESS_U, and no other does. */
+/* A solve that was not told a guess and began with 0 names PG_GUESS_U, and no other does; nor does the first one, which has
+   no u to begin with. */
 static void a_guess_that_is_ignored_is_named(void **state)
 {
     enum { N = 48 };
@@ -2141,6 +2180,10 @@ static void a_guess_that_is_ignored_is_named(void **state)
         const pg_stop stop = {.rtol = 1e-9, .guess = guesses[q / 4], .max_iter = 20};
         pg_report report;
         pg_solver *solver = create(&d);
+        memset(u, 0, sizeof u);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        if (strstr(report.message, "PG_GUESS_U")) fail_msg("%d, the first solve: %s", q, report.message);
         memset(u, 0, sizeof u);
         OK(pg_solve(solver, u, f, &stop), solver);
         OK(pg_get_report(solver, &report), solver);
@@ -2400,7 +2443,7 @@ int main(void)
         ON_BOTH(refused_media_are_outdated),
         ON_BOTH(a_handle_without_a_mask_takes_none),
         ON_BOTH(the_report_tells_of_the_empty_box),
-        ON_BOTH(a_guess_that_is_ignored_is_named),
+        ON_BOTH(lists_that_have_lost_their_air), ON_BOTH(a_guess_that_is_ignored_is_named),
         ON_BOTH(the_parts_of_the_fluid_are_told),
         ON_BOTH(parts_leave_no_trace_in_solves),
         ON_BOTH(parts_by_the_hundred_thousand),

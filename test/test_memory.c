@@ -349,8 +349,9 @@ static void run(struct record *r, struct problem *p, int how, const char *name)
     if (!small_run()) pieces(r, p, s, u, f);
     OK(pg_set_alpha(s, desc.alpha + 1), s);
     if (desc.cells.mask) desc.cells.mask = p->mask[1];
+    desc.cells.air_value = desc.cells.solid_flux = NULL, desc.cells.air_values = desc.cells.solid_fluxes = 0;
     if (desc.cells.mask || desc.cells.beta_cell || desc.cells.beta_face[0] || desc.cells.openness[0])
-        OK(pg_set_cells(s, &desc.cells), s);
+        OK(pg_set_cells(s, &desc.cells), s);    /* the lists stay; entries that lost what was beside them count for nothing */
     solve_and_add(r, s, u, p->u_bytes, f, &largest);
     pieces(r, p, s, u, f);
     pg_destroy(s);
