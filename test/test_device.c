@@ -979,7 +979,7 @@ static void parts_of_the_fluid_in_device_arrays(void **state)
     for (int on_device = 0; on_device < 2; on_device++) {
         pg_desc d = {.n = {N, N, N}, .centring = {PG_CELL, PG_CELL, PG_CELL}};
         d.backend = on_device ? PG_CUDA : PG_CPU, d.memory = on_device ? PG_MEM_DEVICE : PG_MEM_HOST;
-        d.mask = on_device ? (unsigned char *)device_mask : mask, d.stride_u[0] = PITCH;
+        d.cells.mask = on_device ? (unsigned char *)device_mask : mask, d.stride_u[0] = PITCH;
         pg_solver *solver = create(&d);
         OK(pg_get_parts(solver, on_device ? device_x : x, on_device ? device_labels : labels[0], &count[on_device],
                         sums[on_device], volumes[on_device]),
@@ -1008,8 +1008,8 @@ static pg_desc scene_on_device(scene *s, const char *name, int n)
     s->outer = 'o';
     scene_describe(s, &d);
     const size_t cells = scene_cells(s);
-    const struct { const void **array; size_t bytes; } given[2] = {{(const void **)&d.mask, cells},
-                                                                   {&d.beta_cell, cells * sizeof(double)}};
+    const struct { const void **array; size_t bytes; } given[2] = {{(const void **)&d.cells.mask, cells},
+                                                                   {&d.cells.beta_cell, cells * sizeof(double)}};
     for (int q = 0; q < 2; q++)
         if (*given[q].array) {
             void *const there = device_bytes(given[q].bytes);
@@ -1086,8 +1086,8 @@ static void new_media_in_device_arrays_choose_anew(void **state)
         problem_destroy(&t);
         free(expected);
         for (int e = 0; e < 2; e++) {
-            CUDA(cudaFree((void *)desc[e].mask));
-            CUDA(cudaFree((void *)desc[e].beta_cell));
+            CUDA(cudaFree((void *)desc[e].cells.mask));
+            CUDA(cudaFree((void *)desc[e].cells.beta_cell));
             scene_free(&s[e]);
         }
     }
