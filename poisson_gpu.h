@@ -45,7 +45,7 @@ int main(void)
        pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc    once per shape of problems
        pg_solve  pg_get_report                                     as often as f changes
        pg_set_faces  pg_set_alpha  pg_set_stream                   between solves, at no cost
-       pg_set_cells                                                between solves: new obstacles
+       pg_set_cells                                                between solves: some cycles' time
        pg_gradient  pg_get_parts                                   after a solve
        pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot for a solver of your own
        pg_progress                                                 as stop.monitor: shows a bar
@@ -57,9 +57,13 @@ int main(void)
 
    RECIPES   Each is a part of a program in samples/.
 
-   A pressure projection among obstacles (projection.c): v = v* - (dt/rho) grad p, f = -(rho/dt) div
-   v*, on the faces of cells. The divergence that is left is dt/rho times the residual.
+   A pressure projection among obstacles (projection.c): v = v* - (dt/rho) grad p, v on the faces of
+   cells, f = -(rho/dt) div v*. The divergence that is left is dt/rho times the residual, cell by
+   cell: .norm = PG_NORM_MAX and .atol bound the largest. A wall or an inflow, whose velocity v* has
+   already: PG_NEUMANN, 0. An open side: PG_DIRICHLET, 0. A body that moves has its velocity in v*
+   on its faces; pg_set_cells takes the next mask.
 
+       desc.h[0] = desc.h[1] = h;
        desc.centring[0] = desc.centring[1] = PG_CELL;
        for (int side = 0; side < 4; side++) desc.face[side].kind = PG_NEUMANN;   // walls
        desc.cells.mask = &mask[0][0];
@@ -70,12 +74,13 @@ int main(void)
            pg_gradient(solver, p, 0, gx, PG_AT_FACES) ||
            pg_gradient(solver, p, 1, gy, PG_AT_FACES) || pg_get_report(solver, &report))
            return puts(pg_last_error(solver)), 1;
-       for (int j = 0; j < N; j++)
-           for (int i = 0; i <= N; i++)
-               vx[j][i] -= dt_over_rho * gx[j][i], vy[i][j] -= dt_over_rho * gy[i][j];
+       for (int j = 0; j < NY; j++)
+           for (int i = 0; i <= NX; i++) vx[j][i] -= dt_over_rho * gx[j][i];
+       for (int j = 0; j <= NY; j++)
+           for (int i = 0; i < NX; i++) vy[j][i] -= dt_over_rho * gy[j][i];
 
-   Time steps (steps.c): begin with the last u, and ask only for what is new. rtol is against f
-   unless relative_to_first is set; PG_FMG and the default method begin with 0 unless told.
+   Time steps (steps.c): begin with the last u, and with relative_to_first ask for a part of what it
+   leaves, not of f. PG_FMG and the default method begin with 0 unless told.
 
        const pg_stop stop = {.guess = PG_GUESS_U,        // begin with the u of the last step
                              .rtol = 1e-6,
@@ -97,18 +102,25 @@ int main(void)
        for (int s = 0; s < steps; s++) CUDA(cudaGraphLaunch(replay, stream));
        CUDA(cudaStreamSynchronize(stream));                      // the host waits once
 
-   Cylindrical coordinates with an electrode at 1 V (electrode.c): multiply the equation by r.
-   Without obstacles desc.weight and desc.conductance do it (grad_shafranov.c has 1/R), and
-   PG_DIRECT with them.
+   Cylindrical coordinates with an electrode at 1 V (electrode.c): the equation and f are multiplied
+   by r; x is z, y is r. The electrode is of PG_AIR cells, where u is given, and its surface half a
+   cell from the centres beside it: hence the factor 2. Then desc.cells has beta_face[0] = along,
+   beta_face[1] = across, the mask, air_value = one_volt, air_values = count. The flux through a
+   face is beta_face times pg_gradient; its sum over the surface times the area is the charge.
+   Without electrodes use desc.weight and conductance, see AXES, and PG_DIRECT is possible.
 
        for (int j = 0; j <= NR; j++)
-           for (int i = 0; i < NZ; i++) across[j][i] = fmax(j * h, 1e-20);   // r of the face
+           for (int i = 0; i < NZ; i++) across[j][i] = fmax(j * h, 1e-20);   // r, above 0
        for (int j = 0; j < NR; j++)
-           for (int i = 0; i <= NZ; i++) along[j][i] = (j + 0.5) * h;   // of the cell, as in f
-       desc.face[PG_Y_LOW].kind = PG_NEUMANN;   // the axis r = 0
-       desc.cells.beta_face[0] = along, desc.cells.beta_face[1] = across;
-       desc.cells.mask = &mask[0][0];
-       desc.cells.air_value = one_volt, desc.cells.air_values = count;
+           for (int i = 0; i <= NZ; i++) along[j][i] = (j + 0.5) * h;        // f has it, too
+       for (int j = 0; j < NR; j++)
+           for (int i = 0; i < NZ; i++)
+               for (int side = 0; side < 4 && !in_electrode(i, j); side++) {
+                   const int x = side == 0 ? -1 : side == 1, y = side == 2 ? -1 : side == 3;
+                   if (!in_electrode(i + x, j + y)) continue;
+                   one_volt[count++] = (pg_cell_value){{i, j, 0}, side, 1};
+                   *(x ? &along[j][i + (x > 0)] : &across[j + (y > 0)][i]) *= 2;    // closer
+               }
 
    CONVENTIONS
    Sign.     A u = alpha*u - beta*laplacian(u) = f: A has a positive diagonal. A potential of charge
@@ -124,25 +136,26 @@ int main(void)
         h = length/(n+1)            h = length/(n-1)                 h = length/n
         end points are known        end points are unknowns          faces are half a cell outside
 
-             One Dirichlet end, or periodic: h = length/n. The default length is 1.
+             One Dirichlet end, or periodic: h = length/n. The default length is 1 along each axis.
    Stencil.  Along each axis a row has (1/w_i) [k_i (u_i - u_(i-1))/d_i + k_(i+1) (u_i -
-             u_(i+1))/d_(i+1)], d distances, w control lengths times weight, k the conductance (1
-             unless given). On a uniform axis that is (2 u_i - u_(i-1) - u_(i+1))/h^2; a Neumann
-             node has w = h/2, so (2/h^2)(u_0 - u_1) = f_0 + 2 g/h. Second order in h.
+             u_(i+1))/d_(i+1)], d distances, w the length that belongs to the unknown times weight,
+             k the conductance (1 unless given). On a uniform axis that is (2 u_i - u_(i-1) -
+             u_(i+1))/h^2; a Neumann node has w = h/2, so (2/h^2)(u_0 - u_1) = f_0 + 2 g/h. Second
+             order in h.
    Faces     in the order x low, x high, y low, ...: u = g (Dirichlet); du/dn = g along the OUTWARD
-             normal (Neumann); a u + b du/dn = g, a*b >= 0, b != 0 (Robin); periodic, both of an
-             axis. g is 0, a constant, or an array over the face, packed over the other axes, the
-             lower one fastest: ny*nz values [j + ny*k] on an x face, [i + nx*k] on y, [i + nx*j] on
-             z. The flux into a cell at a face is (g - u)/(h/2), (g - a u)/(a h/2 + b) where Robin,
-             or g.
-   Norms     of finite values: PG_NORM_L2 = sqrt(sum w r^2), w the product of the control lengths;
-             PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is
+             normal (Neumann); a u + b du/dn = g, a*b >= 0, b != 0 (Robin); periodic: both faces of
+             the axis. g is 0, a constant, or an array over the face, packed over the other axes,
+             the lower one fastest: ny*nz values [j + ny*k] on an x face, [i + nx*k] on y, [i +
+             nx*j] on z. The flux into a cell at a face, over beta, is (g - u)/(h/2) where
+             Dirichlet, g where Neumann, (g - a u)/(a h/2 + b) where Robin.
+   Norms     of finite values: PG_NORM_L2 = sqrt(sum w r^2), w the product of these lengths of all
+             axes; PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is
              self-adjoint in the inner product sum w x y, which is pg_dot's.
    Singular  problems (alpha = 0, no Dirichlet or Robin end): f must satisfy sum w f + boundary flux
              = 0. What must be subtracted from f for that is subtracted, told in
              report.removed_mean, and in report.warning where it is more than rounding: unbalanced
-             in- and outflow, mostly. Of all u the one of mean 0 is returned. With pieces (pg_cycle,
-             ...) the mean is yours. */
+             in- and outflow, mostly. Of all u the one of mean 0 is returned. pg_cycle, pg_smooth,
+             pg_residual do none of that. */
 
 #ifndef POISSON_GPU_H
 #define POISSON_GPU_H
@@ -204,7 +217,7 @@ typedef enum pg_face_index {
 typedef enum pg_memory { PG_MEM_HOST, PG_MEM_DEVICE } pg_memory;   /* where arrays are */
 typedef enum pg_backend { PG_AUTO, PG_CUDA, PG_CPU } pg_backend;   /* 0: a GPU, else the CPU */
 typedef enum pg_guess { PG_GUESS_DEFAULT, PG_GUESS_ZERO, PG_GUESS_U } pg_guess;
-typedef enum pg_cell_kind { PG_FLUID, PG_SOLID, PG_AIR } pg_cell_kind;   /* bytes of a mask */
+typedef enum pg_cell_kind { PG_FLUID, PG_SOLID, PG_AIR } pg_cell_kind;   /* air: u is given */
 typedef enum pg_where { PG_AT_FACES, PG_AT_UNKNOWNS } pg_where;          /* of pg_gradient */
 typedef enum pg_norm_kind {
     PG_NORM_L2, PG_NORM_L2_PLAIN, PG_NORM_MAX, PG_NORM_L1
@@ -221,16 +234,16 @@ enum {
     PG_VCYCLE = 0x80,               /* multigrid V(2,1) cycles, */
     PG_WCYCLE = 0x100,              /* W cycles, */
     PG_FMG = 0x200,                 /* full multigrid, then V cycles; */
-    PG_DIRECT = 0x400,              /* transforms and elimination, without iterations; */
+    PG_DIRECT = 0x400,              /* fast transforms, without iterations; */
     PG_FASTEST = 0x800,             /* PG_DIRECT or PG_FMG, the faster one by estimate (default); */
     PG_CG = 0x1000,                 /* conjugate gradients, */
     PG_PIPECG = 0x2000,             /* pipelined: sums overlap products; */
     PG_BICGSTAB = 0x4000,           /* BiCGStab, also for a velocity, */
     PG_PIPEBICGSTAB = 0x8000,       /* pipelined */
     PG_SYMMETRIC = 0x100000,        /* option: pg_cycle from 0 is a symmetric positive operator */
-    PG_KEEP_CYCLES = 0x4000000,     /* option: cycles by levels where exact ones would be taken */
+    PG_KEEP_CYCLES = 0x4000000,     /* option: no exact solve where two axes vary, see METHODS */
     PG_UPWIND = 0x8000000,          /* option: velocity by upwind differences */
-    PG_COARSEN_CELLS = 0x10000000   /* option: coarse cells of a mask have one unknown each */
+    PG_COARSEN_CELLS = 0x10000000   /* option: a simpler coarse grid of a mask, to compare with */
 };
 typedef enum pg_smoother {          /* of multigrid */
     PG_SMOOTH_DEFAULT,              /* lines where one axis varies much, else red-black */
@@ -249,9 +262,9 @@ typedef enum pg_precond {           /* of Krylov methods; see METHODS */
     PG_PRECOND_AINV2 = 0x2000000    /* 2 M - M A M */
 } pg_precond;
 typedef enum pg_robust {            /* multigrid with desc.cells: more work in a cycle */
-    PG_ROBUST_AUTO,                 /* where what is measured in A calls for it */
+    PG_ROBUST_AUTO,                 /* as the coefficients call for, see report.method */
     PG_ROBUST_RANDOM,               /* for media that are random from cell to cell */
-    PG_ROBUST_LABYRINTH,            /* for labyrinths */
+    PG_ROBUST_LABYRINTH,            /* for long narrow passages */
     PG_ROBUST_BOTH,                 /* both; most memory */
     PG_ROBUST_OFF = -1              /* neither */
 } pg_robust;
@@ -277,20 +290,20 @@ typedef struct pg_face {            /* a side of the box; see Faces */
 
 typedef struct pg_cell_value {      /* what air or a solid has beside a fluid cell */
     int cell[3];                    /* i, j, k of the fluid cell */
-    int face;                       /* its side, a pg_face_index */
+    int face;                       /* its side: PG_X_LOW, ... */
     double value;                   /* of air u; of a solid du/dn along the normal into the solid */
 } pg_cell_value;
 
 typedef struct pg_cells {           /* obstacles and coefficients: see there. All 0: an empty box */
     const unsigned char *mask;      /* a pg_cell_kind a cell; 0: all fluid. Copied */
     int64_t stride_mask[2];         /* stride_j, stride_k in bytes; 0: packed */
-    const void *beta_face[3];       /* coefficients of the faces across each axis, n+1 a line */
-    const void *beta_cell;          /* or of cells: a face has the harmonic mean of both sides */
-    const void *openness[3];        /* open part of each face, 0 to 1; multiplies beta */
+    const void *beta_face[3];       /* of faces: x [nz][ny][nx+1], y [nz][ny+1][nx], z ... */
+    const void *beta_cell;          /* or of cells: a face has the harmonic mean of both */
+    const void *openness[3];        /* open part of each face, 0 to 1, laid out alike */
     const void *alpha_cell;         /* added to alpha, >= 0 */
-    const pg_cell_value *air_value; /* where u in air is not 0. Copied */
+    const pg_cell_value *air_value; /* u in air, where not 0: an entry a side. Copied */
     int air_values;                 /* how many */
-    const pg_cell_value *solid_flux;/* where the flux through a solid's face is not 0. Copied */
+    const pg_cell_value *solid_flux;/* du/dn into solids, where not 0. Copied */
     int solid_fluxes;               /* how many */
 } pg_cells;
 
@@ -327,8 +340,8 @@ typedef struct pg_desc {            /* a problem; copied by pg_create */
     int n[3];                       /* unknowns along x, y, z; 0 or 1 along y, z: no such axis */
     int dim;                        /* 0: up to the last axis with n > 1 */
     pg_centring centring[3];        /* of each axis */
-    double h[3];                    /* spacing; 0: the box has length 1 */
-    const double *coord[3];         /* or, h = 0: the ends of all intervals, increasing; see AXES */
+    double h[3];                    /* spacing; 0: length 1 along this axis */
+    const double *coord[3];         /* or, h = 0: cell edges, or nodes; see AXES */
     const double *weight[3];        /* metric at the unknowns, n values > 0; see AXES */
     const double *conductance[3];   /* metric between them, n+1 values > 0, at ends >= 0 */
     pg_face face[6];                /* x low, x high, y low, ... */
@@ -340,14 +353,14 @@ typedef struct pg_desc {            /* a problem; copied by pg_create */
     int batch;                      /* problems solved in one call, see BATCHES; 0: one */
     int64_t stride_u[3];            /* stride_j, stride_k, from problem to problem; 0: packed */
     int64_t stride_f[3];
-    pg_memory memory;               /* where u, f, masks, coefficients and face arrays are */
+    pg_memory memory;               /* where u, f, mask, coefficients, face arrays are */
     unsigned flags;                 /* precision, method, options; 0: PG_F64 | PG_FASTEST */
     pg_smoother smoother;           /* of multigrid */
     pg_precond precond;             /* of Krylov methods */
     double omega;                   /* relaxation of sweeps or smoother, 0 to 2; 0: chosen */
     int nu_pre, nu_post;            /* smoothing sweeps, at most 16; 0: 2 and 1; PG_NONE: none */
     int fmg_cycles;                 /* V cycles on each level of PG_FMG, at most 16; 0: 1 */
-    int coarsest;                   /* such levels are solved exactly: points an axis, 8 to 132 */
+    int coarsest;                   /* the coarsest level has at most so many points an axis */
     int inner_cycles;               /* PG_MIXED: float cycles for a double residual; 0: 2 */
     pg_backend backend;             /* PG_AUTO, PG_CUDA, PG_CPU */
     int device;                     /* PG_DEVICE(k): GPU k; 0: the calling thread's current one */
@@ -382,8 +395,8 @@ typedef struct pg_report {          /* residual: f + boundary terms - A u of the
     double rhs_norm;                /* || f with its boundary terms ||, the mean removed */
     double first_residual;          /* of the guess */
     double residual;                /* of u; NaN where there was no tolerance */
-    double floor;                   /* what round-off of u leaves of it, or a bound; NaN as above */
-    double factor;                  /* the residual's, an iteration, of the last checks; or NaN */
+    double floor;                   /* of the residual, by rounding u alone; NaN as above */
+    double factor;                  /* residual after / before an iteration, lately; or NaN */
     double removed_mean;            /* what was subtracted from f of a singular problem */
     double milliseconds;            /* on the device, from the first to the last operation */
     int history_count;              /* residuals checked; the first PG_HISTORY are in history */
@@ -392,7 +405,7 @@ typedef struct pg_report {          /* residual: f + boundary terms - A u of the
     int problem;                    /* of a batch: the one that fared worst, told about here */
     char message[160];              /* the outcome in a sentence: what happened, what to try */
     char method[96];                /* the method, and what PG_FASTEST chose and why */
-    int accelerated;                /* 1: PG_FMG was PG_CG around its cycle */
+    int accelerated;                /* 1: PG_FMG used conjugate gradients, see METHODS */
     int singular_components;        /* of the fluid, each with a mean of its own removed */
     char warning[160];              /* what is unusual, or empty: a mean removed, a slow GPU code */
 } pg_report;
@@ -400,7 +413,7 @@ typedef struct pg_report {          /* residual: f + boundary terms - A u of the
 typedef struct pg_stop {            /* when a solve ends; NULL in its place: all 0 */
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
     double rtol;                    /* of || f with its boundary terms ||; 0: 1e-8, f32 1e-5 */
-    double atol;                    /* or the residual itself; given alone there is no rtol */
+    double atol;                    /* or a bound of the residual itself; alone: no rtol */
     int relative_to_first;          /* 1: rtol is against the residual of the guess */
     int min_iter;                   /* no check between the first and this many iterations */
     int max_iter;                   /* 0: 100 cycles, 1000 with cells, else 10000 */
@@ -431,7 +444,7 @@ PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 /* This rank's unknowns, lo <= i < hi along each axis, before anything is allocated. */
 PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3]);
 
-/* Solve A u = f. u: guess and result; f: only read, no overlap. stop NULL: defaults. With device
+/* Solve A u = f, arrays of the precision in flags. u: guess, result; f: only read. With device
    arrays and no monitor asynchronous on the stream, and legal in a capture. PG_DIRECT without a
    tolerance (rtol PG_NONE) also solves in place, u == f. Also solves dense systems. */
 PG_API pg_status pg_solve(pg_solver *solver, void *u, const void *f, const pg_stop *stop);
@@ -443,21 +456,21 @@ PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
 /* A new alpha: a new time step, say. Negative where the method is PG_DIRECT. */
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
 /* What has changed of obstacles and coefficients; NULL fields stay as they are. Give arrays again
-   if their values changed. Lists are at most as long as at pg_create, PG_NONE as their number
-   empties one. Host arrays are checked: where that refuses, so do solves until good ones come.
-   Coarse levels are made anew on the stream, at the price of a few cycles. */
+   if their values changed. Lists are at most as long as at pg_create (entries of value 0 hold room
+   there); their number PG_NONE: no entries. Host arrays, and lists beside a host mask, are checked;
+   after a refusal solves fail until a call succeeds. Coarse levels are made anew. */
 PG_API pg_status pg_set_cells(pg_solver *solver, const pg_cells *cells);
 /* A new stream, which you order after the work on the old one. */
 PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);
 
 /* du/dx, du/dy, du/dz (axis 0, 1, 2) with the boundary data; exact where u is linear, second order.
-   PG_AT_FACES: n+1 values along the axis, packed like beta_face: (u_i - u_(i-1))/d_i, at ends what
-   the condition says, pointing along the axis; so v* - (dt/rho) grad p has no divergence left.
-   PG_AT_UNKNOWNS: the layout of f, the mean of both sides. 0 where openness or an end's conductance
-   is 0, and between cells that are not fluid; beta and openness do not multiply it. */
+   PG_AT_FACES: n+1 values along the axis, packed like beta_face: (u_i - u_(i-1))/d_i; at the ends
+   what Faces says there, along the axis. Beside air (u_air - u)/h, beside a solid its solid_flux, 0
+   where two cells are not fluid or openness is 0. The flux is beta times openness times it.
+   PG_AT_UNKNOWNS: the layout of f, the mean of both sides. */
 PG_API pg_status pg_gradient(pg_solver *solver, const void *u, int axis, void *out, pg_where where);
 
-/* Pieces, on the stream like pg_solve unless a number comes back. u, x, y have the layout of u,
+/* Pieces, asynchronous as pg_solve is unless they return a number. u, x, y have the layout of u,
    f, r, v that of f. pg_smooth, pg_cycle: the method must be named in flags. */
 /* Sweeps of the method or of the smoother on A u = f. */
 PG_API pg_status pg_smooth(pg_solver *solver, void *u, const void *f, int sweeps);
@@ -509,8 +522,8 @@ PG_API const pg_abi_entry *pg_abi(void);
 #endif
 
 /* =================================================================================================
-   METHODS   Guess: 0 or the u that is given, unless stop.guess says otherwise. Grids: memory beyond
-   u and f in 3D, in double. Takes: c desc.cells, v a velocity, n alpha < 0, m PG_MIXED.
+   METHODS   Guess: 0 or u, unless stop.guess says otherwise. Grids: memory beyond u and f in 3D, in
+   double. Takes: c obstacles and coefficients, v a velocity, n negative alpha, m PG_MIXED.
 
    method            when                                                   guess   grids   takes
    PG_FASTEST        the default                                            0       1.5     c-nm
@@ -548,17 +561,16 @@ PG_API const pg_abi_entry *pg_abi(void);
    tensors or an operator on your side need nothing but their product.
 
    TOLERANCES AND VERDICTS   PG_CONVERGED: the residual of the u that is returned, worked out anew,
-   is at most rtol || f with its boundary terms || (these count as in the rows: 2 g/h^2 of a
-   Dirichlet face of cells) or atol. u is rounded, which alone leaves about eps || D u ||
-   (report.floor; D the diagonal; 16 times of PG_DIRECT). The default tolerance is 1e-8, PG_F32
-   1e-5, or this floor where that is higher and at most a tenth of f: expect PG_CONVERGED of every
-   problem with default options. PG_STAGNATED: a tolerance below the floor, or more than a tenth of
-   f lost in round-off; the message says whether PG_F64 helps. PG_DIVERGED: the residual grew by
-   1e8, or tenfold without falling. No tolerance (rtol PG_NONE, atol 0): exactly max_iter
-   iterations, nothing is checked. NaN and Inf are found, also under -ffast-math, before u is
-   written wherever there is a tolerance. Crank-Nicolson, (1/dt + A/2) u' = (1/dt - A/2) u + f:
-   alpha = 2/dt; pg_residual of (u, 2 f) gives 2 f - A u - (2/dt) u; add (4/dt) u to it and solve
-   for u'.
+   is at most rtol || f with its boundary terms || (2 g/h^2 beside a Dirichlet face of cells, say)
+   or atol. u is rounded, which alone leaves about eps || D u || (report.floor; D the diagonal; 16
+   times that with PG_DIRECT). The default tolerance is 1e-8, PG_F32 1e-5, or this floor where that
+   is higher and at most a tenth of f: expect PG_CONVERGED of every problem with default options.
+   PG_STAGNATED: a tolerance below the floor, or more than a tenth of f lost in round-off; the
+   message says whether PG_F64 helps. PG_DIVERGED: the residual grew by 1e8, or tenfold without
+   falling. No tolerance (rtol PG_NONE, atol 0): exactly max_iter iterations, nothing is checked.
+   NaN and Inf are found, also under -ffast-math, before u is written wherever there is a tolerance.
+   Crank-Nicolson, (1/dt + A/2) u' = (1/dt - A/2) u + f: alpha = 2/dt; pg_residual of (u, 2 f) gives
+   2 f - A u - (2/dt) u; add (4/dt) u to it and solve for u'.
 
    AXES   Skip this unless spacing, metric or a velocity varies.
    coord     along an axis: all n+1 edges of cells; of nodes all points with the Dirichlet end
@@ -578,34 +590,37 @@ PG_API const pg_abi_entry *pg_abi(void);
    any spacing, no metric, no velocity.
    Mask      PG_FLUID: an unknown. PG_SOLID: a wall, no flux or one of solid_flux. PG_AIR: u is
              known, 0 or a value of air_value, at the centre of the air cell. u is set to 0 outside
-             the fluid. Values of one side add up; of several problems of a batch they hold for all.
-   beta      of faces or of cells, 1e-30 to 1e30; openness multiplies it (cut cells: Batty,
-             Bertails, Bridson 2007), and 0 closes a face; alpha_cell adds a zeroth-order term
-             (linearised Poisson-Boltzmann). Arrays are yours, and read by every solve; host arrays
-             on a GPU, and those of ranks, are copied by pg_create and pg_set_cells.
-   Singular  problems are so one connected component at a time: each that neither air nor a
-             Dirichlet or Robin face nor alpha holds. f loses its mean there, u has mean 0 there;
-             pg_get_parts tells.
+             the fluid, f there is not read. Entries for one side add up; all problems of a batch
+             have them.
+   beta      of faces or of cells, 1e-30 to 1e30, also where a cell is not fluid; desc.beta and
+             openness multiply it (cut cells: Batty, Bertails, Bridson 2007), openness 0 closes a
+             face; alpha_cell adds a zeroth-order term (linearised Poisson-Boltzmann). Arrays are
+             yours, and read by every solve; host arrays on a GPU, and those of ranks, are copied by
+             pg_create and pg_set_cells.
+   Singular  A connected component of the fluid without air, Dirichlet or Robin face and alpha
+             beside it is singular by itself: f loses its mean there, u has mean 0 there. See
+             pg_get_parts.
    Recipes   A surface of an electrode or liquid at theta h from the centre of a fluid cell: divide
-             the beta_face beside air by theta (Gibou and others 2002). Nodes where u is known: take
-             cells around the nodes, of the same spacing, with air where u is known. A floating
-             conductor: beta_cell 1e6 to 1e9 in it; the charge on it is f there. A sheet of charge
-             between two dielectrics: share it among the cells beside it in proportion to their
-             beta. Faces without flux: openness 0.
+             the beta_face beside air by theta (Gibou and others 2002); 1/2 where it is the face of
+             the cell. Nodes where u is known: take cells around the nodes, of the same spacing,
+             with air where u is known. A floating conductor: beta_cell 1e6 to 1e9 in it, and in f,
+             in any of its cells, the charge that it has. A sheet of charge between two dielectrics:
+             share it among the cells beside it in proportion to their beta. Faces without flux:
+             openness 0.
    Methods   PG_FASTEST, PG_FMG: PG_CG around one symmetric cycle, whose coarse cells keep apart
              what is not connected. 8 to 12 iterations to 1e-8 at 65^3 among obstacles, closed
              cavities, free surfaces, porous media and jumps of 1e6; 38 where every cell differs
-             from its neighbours by decades. robust: what is measured in A decides; once a call was
-             captured the choice stays. Where the cycle does not do, PG_CG goes on with
-             PG_PRECOND_AINV2, and report.warning says so.
+             from its neighbours by decades. robust: the library decides by the coefficients, at
+             pg_create and in pg_set_cells; in a graph that was captured the choice stays. Where the
+             cycle does not do, PG_CG goes on with PG_PRECOND_AINV2, and report.warning says so.
    Memory    PG_CG with the cycle in 3D, double: 9.5 grids, with robust 31, 3 more where that may be
              chosen; float 15 and 58. bench/README.md has more, and times.
 
    BATCHES   Skip this unless desc.batch > 1. Problem q begins at q * stride_u[2] in u, q *
-   stride_f[2] in f; its face arrays follow those of q-1. Tables, alpha, kinds and constants are
-   those of all. PG_DIRECT solves all in the same kernels, others one after the other, each to its
-   own tolerance. The report is that of the problem that fared worst; times are of all. Pieces act
-   on all.
+   stride_f[2] in f; its face arrays follow those of q-1. They share tables, alpha, kinds and
+   constants. PG_DIRECT solves all in the same kernels, others one after the other, each to its own
+   tolerance. The report is that of the problem that fared worst; times are of all. Pieces act on
+   all.
 
    SEVERAL RANKS   Skip this unless several processes or GPUs solve one problem together.
 
@@ -638,7 +653,7 @@ PG_API const pg_abi_entry *pg_abi(void);
    it for nothing). Converges if A is diagonally dominant, or symmetric and positive definite
    (PG_JACOBI: not always).
 
-   MEMORY, STREAMS, THREADS, REPEATABILITY Nothing is allocated after pg_create. Host arrays on a
+   MEMORY, STREAMS, THREADS, REPEATABILITY   Nothing is allocated after pg_create. Host arrays on a
    GPU are copied in and out (2 grids more), and the call waits. Multigrid takes 1.5 grids in 3D, 2
    in 2D, 3.8 in 1D; PG_DIRECT 0.4 in 3D, 1.2 in 2D. A captured solve has the u, f, alpha and faces
    of its call; the solver must outlive the graph. Before CUDA 12.4 (or with PG_NO_CONDITIONAL) the

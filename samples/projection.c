@@ -3,24 +3,25 @@
 #include <stdio.h>
 #include "poisson_gpu.h"
 
-enum { N = 64 };                                                  /* cells; velocities are on their faces */
-static unsigned char mask[N][N];                                  /* PG_FLUID, which is 0, or PG_SOLID */
-static double vx[N][N + 1], vy[N + 1][N], gx[N][N + 1], gy[N + 1][N], f[N][N], p[N][N];
+enum { NX = 96, NY = 64 };                                        /* cells; velocities are on their faces */
+static unsigned char mask[NY][NX];                                /* PG_FLUID, which is 0, or PG_SOLID */
+static double vx[NY][NX + 1], vy[NY + 1][NX], gx[NY][NX + 1], gy[NY + 1][NX], f[NY][NX], p[NY][NX];
+static const double h = 1.0 / NY, dt_over_rho = 0.01;
 
-static double div(int j, int i) { return N * (vx[j][i + 1] - vx[j][i] + vy[j + 1][i] - vy[j][i]); }    /* 1/h = N */
+static double div(int j, int i) { return (vx[j][i + 1] - vx[j][i] + vy[j + 1][i] - vy[j][i]) / h; }
 
 int main(void)
 {
-    const double dt_over_rho = 0.01;
-    for (int j = 0; j < N; j++)
-        for (int i = 0; i < N; i++) mask[j][i] = hypot(i - 20, j - 31) < 9 ? PG_SOLID : PG_FLUID;
-    for (int j = 0; j < N; j++)                                   /* a jet; nothing passes walls and the disc */
-        for (int i = 1; i < N; i++) vx[j][i] = j > 20 && j < 44 && mask[j][i] == PG_FLUID && mask[j][i - 1] == PG_FLUID;
-    for (int j = 0; j < N; j++)
-        for (int i = 0; i < N; i++) f[j][i] = -div(j, i) / dt_over_rho;
+    for (int j = 0; j < NY; j++)
+        for (int i = 0; i < NX; i++) mask[j][i] = hypot(i - 30, j - 31) < 9 ? PG_SOLID : PG_FLUID;
+    for (int j = 0; j < NY; j++)                                  /* a jet; nothing passes walls and the disc */
+        for (int i = 1; i < NX; i++) vx[j][i] = j > 20 && j < 44 && mask[j][i] == PG_FLUID && mask[j][i - 1] == PG_FLUID;
+    for (int j = 0; j < NY; j++)
+        for (int i = 0; i < NX; i++) f[j][i] = -div(j, i) / dt_over_rho;
 
     pg_desc desc = {0};
-    desc.n[0] = desc.n[1] = N;
+    desc.n[0] = NX, desc.n[1] = NY;
+    desc.h[0] = desc.h[1] = h;
     desc.centring[0] = desc.centring[1] = PG_CELL;
     for (int side = 0; side < 4; side++) desc.face[side].kind = PG_NEUMANN;   // walls
     desc.cells.mask = &mask[0][0];
@@ -31,13 +32,14 @@ int main(void)
         pg_gradient(solver, p, 0, gx, PG_AT_FACES) ||
         pg_gradient(solver, p, 1, gy, PG_AT_FACES) || pg_get_report(solver, &report))
         return puts(pg_last_error(solver)), 1;
-    for (int j = 0; j < N; j++)
-        for (int i = 0; i <= N; i++)
-            vx[j][i] -= dt_over_rho * gx[j][i], vy[i][j] -= dt_over_rho * gy[i][j];
+    for (int j = 0; j < NY; j++)
+        for (int i = 0; i <= NX; i++) vx[j][i] -= dt_over_rho * gx[j][i];
+    for (int j = 0; j <= NY; j++)
+        for (int i = 0; i < NX; i++) vy[j][i] -= dt_over_rho * gy[j][i];
 
     double most = 0;
-    for (int j = 0; j < N; j++)
-        for (int i = 0; i < N; i++) most = fmax(most, fabs(div(j, i)));
+    for (int j = 0; j < NY; j++)
+        for (int i = 0; i < NX; i++) most = fmax(most, fabs(div(j, i)));
     printf("%s; largest divergence %.1e\n", report.message, most);
     pg_destroy(solver);
     return most > 1e-9;

@@ -19,7 +19,10 @@ Arrays   u and f are float64, or float32 with dtype='float32'. Windows of larger
          captured a solve needs its handle.
 Faces    bc: a kind for all faces, or a dict by axis ('x') or face ('x_low', 'x_high'): 'dirichlet', 'neumann',
          'periodic', (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or an array over the face, lower
-         axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, where u is (host or GPU), and kept by reference.
+         axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, of a batch with its axis before them; where u is
+         (host or GPU), without gaps, and kept by reference.
+Images   Channels come first, numpy.moveaxis(image, -1, 0), and batch takes them at once. Pixels: centring='cell', h=1;
+         f is minus the divergence of the gradients that are wanted, and its sum 0 where all borders are 'neumann'.
 Errors   ValueError, MemoryError or RuntimeError in the library's own words. A solve that runs and fails is none: its
          report says so, and what it did not write is NaN in a new u.
 Threads  that share a Solver take turns; solver.report is of the last solve of any. A process that is forked from one
@@ -238,6 +241,7 @@ def _in_python_terms(text):
     if text.startswith('flags'):
         text = re.sub(r'0x[0-9a-f]+', lambda bits: ' | '.join(
             name for name, bit in FLAGS.items() if bit & int(bits[0], 16)) or bits[0], text)
+    text = re.sub(r'(cell|face) \((\d+), (\d+), (\d+)\)', r'\1 (x \2, y \3, z \4)', text)
     return re.sub(r'\b(n|centring|h|coord|weight|conductance|velocity|beta_face|openness)\[([012])\]',
                   lambda found: '%s of %s' % (found[1], 'xyz'[int(found[2])]), text)
 
@@ -556,8 +560,14 @@ def _choice(name, value, choices):
     return choices[value]
 
 
+def _short(names):
+    return {name.split('_', 1)[1].lower(): value for name, value in names.items()}
+
+
 _FIELDS = {'alpha': _real, 'beta': _real, 'omega': _real, 'robust': lambda name, value: _choice(name, value, ROBUST), 'nu_pre': _whole, 'nu_post': _whole,
-           'fmg_cycles': _whole, 'coarsest': _whole, 'inner_cycles': _whole}
+           'fmg_cycles': _whole, 'coarsest': _whole, 'inner_cycles': _whole,
+           'smoother': lambda name, value: _choice(name, value, _short(SMOOTHERS)),
+           'precond': lambda name, value: _choice(name, value, _short(PRECONDS))}
 _STOPS = {'rtol': lambda name, value: NONE if value is None else _real(name, value), 'atol': _real,
           'relative_to_first': _whole, 'min_iter': _whole, 'max_iter': _whole, 'check': _whole,
           'norm': lambda name, value: _choice(name, value, NORMS),
@@ -638,6 +648,7 @@ class Solver:
     mask         an array of FLUID, SOLID or AIR (uint8), or of bool, where True is a solid
     beta_face, openness   dicts by axis of arrays with one more element along it; beta_cell, alpha_cell
     air_value, solid_flux   lists of ((k, j, i), face, value)
+    smoother, precond   'lines', 'ainv' ...: the header's names, shortened; method takes the long ones, too
     others       alpha, beta, velocity, omega, robust, nu_pre, nu_post, fmg_cycles, coarsest, inner_cycles: of pg_desc
 
     Tables and masks are copied (but not a mask on a GPU that is neither CuPy's nor PyTorch's); coefficients are kept by
