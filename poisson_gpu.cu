@@ -152,7 +152,7 @@ enum { pgi_no_cuda = 0 };
 #define PGI_ROLLED
 #define PGI_UNROLLED_BY_EIGHT
 #define PGI_LINKS_AT_ONCE 1
-#define PGI_APART inline
+#define PGI_APART __attribute__((noinline))
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !PGI_GPU
 #define PGI_UNROLLED _Pragma("GCC unroll 8")    // clang does so by itself
 #else
@@ -857,18 +857,18 @@ static PGI_HD int pgi_any_fluid(const pgi_bricks &b, int i, int j, int k0, int k
 // A level with a node for each of its cells: the finest one, and the first coarse one where that is no list.
 struct pgi_lattice {
     int n[3], periodic, seams;
-    pgi_stored_row *rows;
+    pgi_stored_row *rows;    // NULL: it is a list
     unsigned *weights;       // in transfers to the next level and back, see pgi_pack_weights
     int *aggregate;          // of the next level, or NULL: a coarse cell is one
-    int *root;               // while that is made
-    pgi_factors *factors;    // the same, or NULL: they are worked out where they are needed
+    int *root;               // while levels are made; then, in lists, the next node of the same aggregate, or -1
+    pgi_factors *factors;    // for transfers, or NULL: they are worked out where they are needed
     float *u, *f, *r, *e, *g;    // of a coarse level; e, g: of one that is visited three times
 };
 
 // A coarse level as a list of nodes, in the order of their colours and, in a colour, of their cells. A link is a
 // neighbour's number times 8 plus the direction it lies in.
-struct pgi_list {
-    int n[3], periodic, seams, colours;
+struct pgi_list : pgi_lattice {
+    int colours;
     int most_log_lanes;    // of the threads of a warp that may share a node
     int64_t cells;
     int capacity, link_capacity;
@@ -877,10 +877,8 @@ struct pgi_list {
     int *cell;     // of a node
     int *begin, *link;
     float *c, *s, *d;
-    float *u, *v, *f, *r, *e, *g;    // u and v take turns
-    int *aggregate, *root;           // root: while levels are made; then the next node of the same aggregate, or -1
-    int *head;                       // of the nodes that a node was made of, the first one
-    pgi_factors *factors;
+    float *v;           // takes turns with u
+    int *head;          // of the nodes that a node was made of, the first one
     double *inverse;    // of a level that is solved exactly
 };
 enum pgi_meta {
@@ -928,8 +926,7 @@ struct pgi_obstacles {
     int periodic, even;      // bits: axes; all axes have equal spacings
     size_t levels_at;        // where in the workspace lies what depends on the choice
     int too_long;    // a list would have more nodes than ints can number
-    pgi_lattice lattice;
-    pgi_list list[PGI_COARSE_LEVELS];
+    pgi_list list[PGI_COARSE_LEVELS];    // the first one may be a lattice
     int small;        // the first level that is small, see pgi_small_visit
     float *matrix;    // of a visit of it and those after it; NULL on the CPU
     int matrix_nodes;
@@ -4079,58 +4076,118 @@ template <class T> static void pgi_cpu_subtract_shift(pg_solver *s, const pgi_le
     });
 }
 
-// A recurrence in one pass. A row's values go through registers one point after the other: sums have a fixed order.
-template <class T, template <class> class RECURRENCE>
-static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
+// As if there were fluid in all bricks
+static pgi_bricks pgi_all_bricks()
 {
-    typedef RECURRENCE<T> point;
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_krylov_steps<T> c(s->state);
-    const int nx = l->n[0], sums_up = point::DOTS > 0 || point::NORM >= 0, first = point::NORM >= 0 ? 0 : 4;
-    const double unit = s->state->unit_of_sums;
-    double result[4 + PGI_DOTS];
-    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
-    pgi_cpu_sums<PGI_DOTS>(s, l, b, sums_up ? result : NULL, [&](int j, int k, double wyz, double *sums) PGI_INLINE {
-        const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
-        void *vector[point::VECTORS];
-        for (int q = 0; q < point::VECTORS; q++)
-            vector[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, j * g.v[q].sj + k * g.v[q].sk);
-        const auto at = [&](int i, T av, T inverse) PGI_INLINE {
-            T v[point::VECTORS] = {};
-            pgi_term<T> dot[point::DOTS + 1];
-            for (int q = 0; q < point::VECTORS; q++)
-                if ((point::READ | point::PRODUCT) >> q & 1)
-                    v[q] = pgi_value_of<T>(vector[q], point::NARROW >> q & 1, i);
-            point::at(c, v, av, inverse, dot);
-            for (int q = 0; q < point::VECTORS; q++)
-                if (point::WRITTEN >> q & 1) pgi_set_value(vector[q], point::NARROW >> q & 1, i, v[q]);
-            const double w = wyz * pgi_weight_of(b.axis[0], i);
-            if (point::NORM >= 0) {
-                const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
-                pgi_accumulate(sums, w, e, e);
-            }
-            for (int q = 0; q < point::DOTS; q++)
-                sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
-        };
-        if (point::PRODUCT)
-            pgi_cpu_row<PGI_IN_ORDER>(b, (const T *)pgi_data<T>(g.v[0]), g.v[0].sj, g.v[0].sk, j, k, 0, nx, 0,
-                                      [&](int i, T av, T inverse, bool) PGI_INLINE { at(i, av, inverse); });
-        else
-            for (int i = 0; i < nx; i++)
-                at(i, 0, pgi_factor_of<point>(b, pgi_row_of(b.axis[0], i), y, z, wyz * pgi_weight_of(b.axis[0], i)));
-    });
-    if (sums_up)
-        memcpy(s->state->sums + first, result + first, sizeof result - (size_t)first * sizeof *result);
+    const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
+    return all;
 }
 
-template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+// f(begin, end) for the points of a row without gaps: all, or those in bricks with fluid.
+template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, int j, int k, const F &f)
 {
+    const int step = bricks.step(n);
+    const auto next = [&](int i) { return i + step < n ? i + step : n; };
+    for (int begin = 0, end; begin < n; begin = end) {
+        end = next(begin);
+        if (!pgi_any_fluid(bricks, begin, j, k, k + 1)) continue;
+        while (end < n && pgi_any_fluid(bricks, end, j, k, k + 1)) end = next(end);
+        f(begin, end);
+    }
+}
+
+// What recurrences on the CPU take of A: for points i0 to i1 of row (j, k) A u, if u is not NULL, and 1 over the
+// diagonal.
+template <class T> struct pgi_cpu_operator {
+    const void *of;
+    void (*row)(const void *of, const T *u, int64_t sj, int64_t sk, int j, int k, int i0, int i1, T *au, T *inverse);
+    pgi_bricks bricks;    // all is 0 in the others
+};
+template <class T> PGI_WIDE static void pgi_cpu_box_row(const void *of, const T *u, int64_t sj, int64_t sk, int j,
+                                                        int k, int i0, int i1, T *au, T *inverse)
+{
+    const pgi_box<T> &b = *(const pgi_box<T> *)of;
+    const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+    if (u)
+        pgi_cpu_row<PGI_EVERY>(b, u, sj, sk, j, k, i0, i1, 0, [=](int i, T value, T over_diagonal, bool) PGI_INLINE {
+            au[i - i0] = value, inverse[i - i0] = over_diagonal;
+        });
+    for (int i = i0; i < i1 && !u; i++) {
+        const pgi_row<T> x = pgi_row_of(b.axis[0], i);
+        inverse[i - i0] = 1 / pgi_diagonal(pgi_reaction((T)b.state->alpha, x, y, z), x, y, z);
+    }
+}
+
+// A recurrence in one pass. A row's values go through registers one point after the other: sums have a fixed order.
+template <class T> struct pgi_cpu_pass {
+    const pgi_box<T> &b;
+    const pgi_cpu_operator<T> &a;
+    const pgi_vectors &g;
+    pgi_krylov_steps<T> steps;
+    double unit;
+};
+template <class T, template <class> class RECURRENCE>
+static void pgi_cpu_recur_row(const pgi_cpu_pass<T> &p, int j, int k, int begin, int end, double wyz, double *sums)
+{
+    typedef RECURRENCE<T> point;
+    enum { PIECE = 256 };
+    T au[PIECE], inverse[PIECE];
+    void *vector[point::VECTORS];
+    for (int q = 0; q < point::VECTORS; q++)
+        vector[q] = pgi_vector_at<T>(p.g.v[q], point::NARROW >> q & 1, j * p.g.v[q].sj + k * p.g.v[q].sk);
+    for (int i = begin; i < end; i++) {
+        const int at = (i - begin) % PIECE;
+        if ((point::PRODUCT || point::DIAGONAL) && at == 0)
+            p.a.row(p.a.of, point::PRODUCT ? pgi_data<T>(p.g.v[0]) : (T *)NULL, p.g.v[0].sj, p.g.v[0].sk, j, k, i,
+                    i + PIECE < end ? i + PIECE : end, au, inverse);
+        T v[point::VECTORS] = {};
+        pgi_term<T> dot[point::DOTS + 1];
+        const double w = wyz * pgi_weight_of(p.b.axis[0], i);
+        for (int q = 0; q < point::VECTORS; q++)
+            if ((point::READ | point::PRODUCT) >> q & 1) v[q] = pgi_value_of<T>(vector[q], point::NARROW >> q & 1, i);
+        point::at(p.steps, v, point::PRODUCT ? au[at] : 0,
+                  point::DIAGONAL ? inverse[at]
+                  : point::WEIGHT ? (T)w
+                                  : 0,
+                  dot);
+        for (int q = 0; q < point::VECTORS; q++)
+            if (point::WRITTEN >> q & 1) pgi_set_value(vector[q], point::NARROW >> q & 1, i, v[q]);
+        if (point::NORM >= 0) {
+            const double e = p.unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+            pgi_accumulate(sums, w, e, e);
+        }
+        for (int q = 0; q < point::DOTS; q++)
+            sums[4 + q] += w * (p.unit * (double)dot[q].x) * (p.unit * (double)dot[q].y);
+    }
+}
+// The pass by rows, whose result is the sums from number `first` on.
+template <class T> static void pgi_cpu_run_pass(pg_solver *s, const pgi_level *l, const pgi_cpu_pass<T> &p, int first,
+                                                decltype(&pgi_cpu_recur_row<T, pgi_of_product>) row)
+{
+    double result[4 + PGI_DOTS];
+    pgi_cpu_sums<PGI_DOTS>(s, l, p.b, result, [&](int j, int k, double wyz, double *sums) PGI_INLINE {
+        pgi_along_row(p.a.bricks, l->n[0], j, k, [&](int begin, int end) { row(p, j, k, begin, end, wyz, sums); });
+    });
+    memcpy(s->state->sums + first, result + first, (size_t)(4 + PGI_DOTS - first) * sizeof *result);
+}
+template <class T> static void pgi_cpu_recur_by(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g,
+                                                const pgi_cpu_operator<T> &a)
+{
+    const pgi_cpu_pass<T> pass = {pgi_box_of(l, T()), a, g, pgi_krylov_steps<T>(s->state), s->state->unit_of_sums};
     switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
-    case NAME: pgi_cpu_recurrence<T, TYPE>(s, l, g); break;
+    case NAME:                                                                                                         \
+        if (TYPE<T>::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));                                                \
+        pgi_cpu_run_pass(s, l, pass, TYPE<T>::NORM >= 0 ? 0 : 4, pgi_cpu_recur_row<T, TYPE>);                          \
+        break;
         PGI_RECURRENCES_MADE(PGI_CASE_)
 #undef PGI_CASE_
     }
+}
+template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+{
+    const pgi_cpu_operator<T> a = {&pgi_box_of(l, T()), pgi_cpu_box_row<T>, pgi_all_bricks()};
+    pgi_cpu_recur_by(s, l, recurrence, g, a);
 }
 
 template <class T>
@@ -17508,28 +17565,8 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
-// As if there were fluid in all bricks
-static pgi_bricks pgi_all_bricks()
-{
-    const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
-    return all;
-}
-
-// f(begin, end) for the points of a row without gaps: all, or those in bricks with fluid.
-template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, int j, int k, const F &f)
-{
-    const int step = bricks.step(n);
-    const auto next = [&](int i) { return i + step < n ? i + step : n; };
-    for (int begin = 0, end; begin < n; begin = end) {
-        end = next(begin);
-        if (!pgi_any_fluid(bricks, begin, j, k, k + 1)) continue;
-        while (end < n && pgi_any_fluid(bricks, end, j, k, k + 1)) end = next(end);
-        f(begin, end);
-    }
-}
-
-// The same by body(i, j, k) or, where a body has that, by body.row(begin, end, j, k) for points without a gap: rows of
-// simple loops take a CPU a third of the time.
+// The points of a row by body(i, j, k) or, where a body has that, by body.row(begin, end, j, k) for points without a
+// gap: rows of simple loops take a CPU a third of the time.
 template <class BODY> static auto pgi_run_row(const BODY &body, int begin, int end, int j, int k, int)
     -> decltype(body.row(0, 0, 0, 0))
 {
@@ -18414,6 +18451,7 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 }
 #endif
 
+#if PGI_GPU
 // A recurrence of conjugate gradients with a product.
 template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
     typedef RECURRENCE<T> point;
@@ -18519,8 +18557,12 @@ template <class T> struct pgi_seldom_recurrence {
     PGI_HD pgi_cell_value<T> value(int i, int j, int k) const
     {
         const int cell[3] = {i, j, k};
-        if (product) return pgi_cell_value_of(a, at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
-        return {0, pgi_cell_diagonal(pgi_cell_row_of(pgi_apart(a), a.kind[pgi_cell_at(a.b, i, j, k)], cell))};
+        const pgi_cell_row<T> row = pgi_cell_row_of(pgi_apart(a), a.kind[pgi_cell_at(a.b, i, j, k)], cell);
+        if (!product) return {0, pgi_cell_diagonal(row)};
+        T beside[6];
+        const T *const p = at(0, i, j, k);
+        pgi_look_beside(a, p, g.v[0].sj, g.v[0].sk, cell, beside);
+        return pgi_value_of_row(row, *p, beside);
     }
     PGI_HD void operator()(nothing, int i, int j, int k, nothing, double unit, double *sums) const
     {
@@ -18558,7 +18600,8 @@ static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, c
 }
 #endif
 
-template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+template <class T>
+static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     switch (recurrence) {
 #if PGI_KRYLOV
@@ -18573,8 +18616,90 @@ template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, 
         PGI_SELDOM_AMONG_CELLS(PGI_CASE_)
 #undef PGI_CASE_
 #endif
-    default: PGI_BACK_END(s, recur<T>)(s, l, recurrence, g);
+    default: pgi_cuda_recur<T>(s, l, recurrence, g);
     }
+}
+#endif
+
+// The links of cells i0 to i1 of a row in direction q, were all faces open: of cells that are neither first nor last
+// along an axis, where arrays have the precision of rows.
+template <class T>
+PGI_WIDE static void pgi_cpu_links(const pgi_cell_operator<T> &a, int q, int j, int k, int i0, int i1, T *link)
+{
+    const pgi_axis<T> *const axis = a.b.axis;
+    const int d = q / 2, up = q & 1, n = i1 - i0;
+    const int64_t nx = axis[0].n, ny = axis[1].n, stride[3] = {1, nx + (d == 0), (nx + (d == 0)) * (ny + (d == 1))},
+                  cell = i0 + pgi_cell_at(a.b, 0, j, k), face = i0 + stride[1] * j + stride[2] * k + up * stride[d],
+                  step = (up ? 1 : -1) * (d == 0   ? 1
+                                          : d == 1 ? nx
+                                                   : nx * ny);
+    const T *const beta = (const T *)a.cells->beta_cell, *const array[2] = {(const T *)a.cells->beta_face[d],
+                                                                            (const T *)a.cells->openness[d]};
+    for (int i = 0; i < n; i++) link[i] = 1;
+    if (axis[d].n > 1 && beta)
+        for (int i = 0; i < n; i++) link[i] = pgi_harmonic_mean(beta[cell + i], beta[cell + step + i]);
+    for (const T *const factor : array)
+        for (int i = 0; i < n && factor; i++) link[i] *= factor[face + i];
+    for (int i = 0; i < n; i++) {
+        const pgi_row<T> r = a.is_uniform ? pgi_row<T>() : pgi_row_of(axis[d], d == 0 ? i0 + i : d == 1 ? j : k);
+        link[i] *= axis[d].n == 1 ? 0 : a.is_uniform ? a.even[d] : -(up ? r.upper : r.lower);
+    }
+}
+
+// See pgi_cpu_operator. Cells that are not at an end of the box go without branches.
+template <class T> static void pgi_cpu_cell_row(const void *of, const T *u, int64_t sj, int64_t sk, int j, int k,
+                                                int i0, int i1, T *au, T *inverse)
+{
+    enum { PIECE = 256 };
+    const pgi_cell_operator<T> &a = *(const pgi_cell_operator<T> *)of;
+    const pgi_axis<T> *const axis = a.b.axis;
+    const int64_t cell = pgi_cell_at(a.b, 0, j, k);
+    const unsigned char *const kind = a.kind + cell;
+    const T alpha = (T)a.b.state->alpha, *const held = (const T *)a.cells->alpha_cell,
+            *const p = u ? u + j * sj + k * sk : NULL;
+    const auto inside = [](const pgi_axis<T> &x, int i) { return x.n == 1 || (i > 0 && i < x.n - 1); };
+    const int alike = a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double)),
+              simple = u && alike && i1 - i0 <= PIECE && inside(axis[1], j) && inside(axis[2], k) && axis[0].n > 2;
+    const int begin = i0 > 1 ? i0 : 1, end = i1 < axis[0].n - 1 ? i1 : axis[0].n - 1;
+    T link[6][PIECE];
+    unsigned open = PGI_LIVE;
+    for (int q = 0; q < 6; q++) open |= axis[q / 2].n > 1 ? 1u << q : 0;
+    for (int q = 0; q < 6 && simple && !a.is_even; q++) pgi_cpu_links(a, q, j, k, begin, end, link[q]);
+    const int64_t y = axis[1].n > 1 ? sj : 0, z = axis[2].n > 1 ? sk : 0;
+    const auto value = [&](int i, unsigned open) PGI_INLINE {
+        const T own = p[i], beside[6] = {p[i - 1], p[i + 1], p[i - y], p[i + y], p[i - z], p[i + z]};
+        pgi_cell_row<T> row;
+        row.reaction = open & PGI_LIVE ? (held ? alpha + held[cell + i] : alpha) : 0;
+        pgi_cell_value<T> v = {row.reaction * own, 0};
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            row.c[q] = open & PGI_LIVE && open >> q & 1 ? (a.is_even ? a.even[q / 2] : link[q][i - begin]) : 0;
+            v.au += row.c[q] * (own - beside[q]);
+        }
+        v.diagonal = pgi_cell_diagonal(row);
+        return v;
+    };
+    for (int i = i0; i < i1; i++) {
+        // Where an axis has one cell, open faces lead out of the box.
+        const int at[3] = {i, j, k}, inner = simple && i >= begin && i < end && !(kind[i] & PGI_OPEN & ~open);
+        const pgi_cell_value<T> v = inner && (kind[i] & open) == open ? value(i, PGI_LIVE | PGI_OPEN)    // most are
+                                    : inner                           ? value(i, kind[i])
+                                    : u                               ? pgi_cell_value_of(a, p + i, sj, sk, i, j, k)
+                                        : pgi_cell_value<T>{0, pgi_cell_diagonal(pgi_cell_row_of(a, kind[i], at))};
+        au[i - i0] = v.au, inverse[i - i0] = v.diagonal > 0 ? 1 / v.diagonal : (T)0;
+    }
+}
+template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+{
+    const pgi_cell_operator<T> of = pgi_operator_of<T>(s, l);
+    const pgi_cpu_operator<T> a = {&of, pgi_cpu_cell_row<T>, pgi_bricks_of(s, l)};
+#if PGI_GPU
+    if (s->cuda) {
+        pgi_cuda_cell_recur<T>(s, l, recurrence, g);
+        return;
+    }
+#endif
+    pgi_cpu_recur_by(s, l, recurrence, g, a);
 }
 
 // ---- the caller's mask and coefficients ----
@@ -19650,6 +19775,14 @@ struct pgi_lattice_level : pgi_lattice {
     {
         return aggregate ? aggregate[to] == aggregate[pgi_cell_of(n, at)] : pgi_is_in_block(n[q / 2], at[q / 2], q);
     }
+    PGI_HD void place(int i, int at[3]) const { pgi_place_of(n, i, at); }
+    // Does a link of the node at `at` lead to a node of the same coarse cell?
+    PGI_HD int stays_inside(const int at[3], int, int q) const
+    {
+        const int i = at[q / 2];
+        return q & 1 ? !(i & 1) && i + 1 < n[q / 2] : i & 1;
+    }
+    PGI_HD float diagonal(int i) const;
     PGI_HD int log_lanes() const { return 0; }
     PGI_HD int lanes() const { return 1; }
     PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
@@ -19657,8 +19790,6 @@ struct pgi_lattice_level : pgi_lattice {
     {
         return aggregate ? aggregate[pgi_cell_of(n, at)] : pgi_block_of(n, at);
     }
-    PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
-    PGI_HD pgi_factors factors_of(int i) const { return factors ? factors[i] : pgi_factors_of_cell(*this, i); }
     PGI_HD pgi_weights weights_at(const int at[3]) const { return pgi_weights_of_cell(*this, at); }
     PGI_HD float shift(int i) const { return pgi_from_bf16(rows[i].s); }
     template <class F> PGI_HD void links(int i, const F &f) const
@@ -19671,7 +19802,6 @@ struct pgi_lattice_level : pgi_lattice {
             if (own.c[q] > 0) f(own.to[q], q, own.c[q]);
     }
     template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
-    template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
     PGI_HD int is_solved() const { return 0; }
     PGI_HD float *from(int) const { return u; }
 };
@@ -19703,8 +19833,6 @@ static PGI_HD inline pgi_row_across pgi_row_across_of(const pgi_lattice &l, int 
 
 // Has a node so many links that it takes long alone?
 static PGI_HD inline int pgi_has_very_many(const pgi_list &l) { return l.meta[PGI_MOST_OF_A_NODE] > 256; }
-
-static PGI_HD inline pgi_factors pgi_factors_at(const pgi_lattice_level &l, int i) { return pgi_factors_of_cell(l, i); }
 
 struct pgi_list_level : pgi_list {
     PGI_HD explicit pgi_list_level(const pgi_list &l) : pgi_list(l) {}
@@ -19750,7 +19878,7 @@ struct pgi_list_level : pgi_list {
     // Nodes of a colour: node(colour, i) for i < span(colour)
     PGI_HD int64_t span(int colour) const { return first[(colour + 1) * cells] - first[colour * cells]; }
     PGI_HD int node(int colour, int64_t i) const { return first[colour * cells] + (int)i; }
-    PGI_HD int is_solved() const { return meta[PGI_IS_EXACT]; }
+    PGI_HD int is_solved() const { return meta[PGI_IS_EXACT]; }    // and the last level
     // u and v take turns, sweep by sweep: a node may be linked to others of its colour, in its own cell, and these are
     // all updated at once, from what they were before. turn: of the sweep; a colour before in the order has the new
     // values.
@@ -19759,6 +19887,15 @@ struct pgi_list_level : pgi_list {
     {
         return j >= first[colour * cells] && j < first[(colour + 1) * cells];
     }
+    PGI_HD void place(int i, int at[3]) const { pgi_place_of(n, cell[i], at); }
+    PGI_HD int stays_inside(const int at[3], int j, int) const { return coarse_cell_of(j) == pgi_block_of(n, at); }
+    PGI_HD int coarse_cell_of(int i) const
+    {
+        int at[3];
+        place(i, at);
+        return pgi_block_of(n, at);
+    }
+    PGI_HD float diagonal(int i) const { return d[i]; }
     PGI_HD const float *beside(int j, int colour, int turn, int reversed) const
     {
         const int newer = reversed ? j >= first[(colour + 1) * cells] : j < first[colour * cells];
@@ -19822,61 +19959,33 @@ struct pgi_make_plain_lattice {
 
 // Strong links join nodes of a coarse cell to aggregates: those that are strong for both of their ends.
 
-static PGI_HD inline void pgi_fine_place(const pgi_lattice_level &l, int i, int at[3]) { pgi_place_of(l.n, i, at); }
-static PGI_HD inline void pgi_fine_place(const pgi_list_level &l, int i, int at[3])
-{
-    pgi_place_of(l.n, l.cell[i], at);
-}
-template <class LEVEL> static PGI_HD inline int pgi_coarse_cell_of(const LEVEL &level, int i)
-{
-    int at[3];
-    pgi_fine_place(level, i, at);
-    return pgi_block_of(level.n, at);
-}
-
-// Does a link of the node at `at` lead to a node of the same coarse cell?
-template <class LEVEL> static PGI_HD inline int pgi_stays_inside(const LEVEL &level, const int at[3], int, int q)
-{
-    const int i = at[q / 2];
-    return q & 1 ? !(i & 1) && i + 1 < level.n[q / 2] : i & 1;
-}
-static PGI_HD inline int pgi_stays_inside(const pgi_list_level &level, const int at[3], int j, int)
-{
-    return pgi_coarse_cell_of(level, j) == pgi_block_of(level.n, at);
-}
-
 // What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out` that leave the
 // coarse cell, and then for the shift too.
 template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i, int left_out)
 {
     float d = left_out ? 0 : level.shift(i);
     int at[3] = {0, 0, 0};
-    if (left_out) pgi_fine_place(level, i, at);
-    level.links(i, [&](int j, int q, float c) {
-        d += left_out >> (q / 2) & 1 && !pgi_stays_inside(level, at, j, q) ? 0 : c;
-    });
+    if (left_out) level.place(i, at);
+    level.links(i,
+                [&](int j, int q, float c) { d += left_out >> (q / 2) & 1 && !level.stays_inside(at, j, q) ? 0 : c; });
     return d;
 }
-static PGI_HD inline float pgi_diagonal_of(const pgi_list_level &level, int i) { return level.d[i]; }
-template <class LEVEL> static PGI_HD inline float pgi_diagonal_of(const LEVEL &level, int i)
-{
-    return pgi_strength_of(level, i, 0);
-}
+PGI_HD inline float pgi_lattice_level::diagonal(int i) const { return pgi_strength_of(*this, i, 0); }
 enum { PGI_STRONG_RATIO = 50 };    // a strong link is a fiftieth of that, at both of its ends
 template <class LEVEL> static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
 {
     const float most = (float)PGI_STRONG_RATIO * c;    // of what it is strong beside
     return left_out ? most >= pgi_strength_of(level, i, left_out) && most >= pgi_strength_of(level, j, left_out)
-                    : most >= pgi_diagonal_of(level, i) && most >= pgi_diagonal_of(level, j);
+                    : most >= level.diagonal(i) && most >= level.diagonal(j);
 }
 // The neighbour along an axis in another coarse cell, of several the one with the strongest link; -1: there is none.
 template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL &level, int i, int axis)
 {
     float most = 0;
     int strongest = -1, at[3];
-    pgi_fine_place(level, i, at);
+    level.place(i, at);
     level.links(i, [&](int j, int q, float c) {
-        if (q / 2 == axis && c > most && !pgi_stays_inside(level, at, j, q)) most = c, strongest = j;
+        if (q / 2 == axis && c > most && !level.stays_inside(at, j, q)) most = c, strongest = j;
     });
     return strongest;
 }
@@ -19886,7 +19995,7 @@ template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL 
 template <class LEVEL> static PGI_HD inline int pgi_axes_left_out(const LEVEL &level, int i, int j)
 {
     int at[3], axes = 0;
-    pgi_fine_place(level, i, at);
+    level.place(i, at);
     for (int a = 0; a < 3; a++) {
         if (level.n[a] == 1 || level.n[a] % 2 == 0 || at[a] != level.n[a] - 1) continue;
         const int k = pgi_strongest_along(level, i, a), l = pgi_strongest_along(level, j, a);
@@ -19900,9 +20009,6 @@ template <class LEVEL> static PGI_HD inline int pgi_axes_left_out(const LEVEL &l
     return axes;
 }
 
-static PGI_HD inline int pgi_has_ended(const pgi_lattice_level &) { return 0; }
-static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[PGI_IS_EXACT]; }
-
 // Seldom needed, so out of line, with the level by value: see PGI_RARE.
 template <class LEVEL> static PGI_HD PGI_APART int pgi_is_strong_at_an_end(LEVEL level, int i, int j, float c)
 {
@@ -19910,52 +20016,85 @@ template <class LEVEL> static PGI_HD PGI_APART int pgi_is_strong_at_an_end(LEVEL
     return left_out && pgi_is_strong(level, i, j, c, left_out);
 }
 
+// i, j: linked nodes of a coarse cell, with their diagonals
+template <class LEVEL>
+static PGI_HD inline int pgi_is_joined(const LEVEL &level, int i, float own, int j, float other, float c)
+{
+    const float most = (float)PGI_STRONG_RATIO * c;    // of what it is strong beside
+    return (most >= own && most >= other) || pgi_is_strong_at_an_end(level, i, j, c);
+}
+
+// A level of either kind, of which the next one is made
+struct pgi_any_level : pgi_list_level {
+    PGI_HD explicit pgi_any_level(const pgi_list &l) : pgi_list_level(l) {}
+    explicit pgi_any_level(const pgi_lattice &l) : pgi_list_level(pgi_list()) { *(pgi_lattice *)this = l; }
+    PGI_HD pgi_lattice_level lattice() const { return pgi_lattice_level(*this); }
+    PGI_HD int nodes() const { return rows ? lattice().nodes() : pgi_list_level::nodes(); }
+    PGI_HD int has_ended() const { return !rows && is_solved(); }
+    PGI_HD float shift(int i) const { return rows ? lattice().shift(i) : s[i]; }
+    PGI_HD pgi_factors factors_of(int i) const { return factors ? factors[i] : pgi_factors_of_cell(lattice(), i); }
+    PGI_HD void place(int i, int at[3]) const { pgi_place_of(n, rows ? i : cell[i], at); }
+    PGI_HD int stays_inside(const int at[3], int j, int q) const
+    {
+        return rows ? lattice().stays_inside(at, j, q) : pgi_list_level::stays_inside(at, j, q);
+    }
+    template <class F> PGI_HD void links(int i, const F &f) const
+    {
+        if (rows)
+            lattice().links(i, f);
+        else
+            pgi_list_level::links(i, f);
+    }
+    template <class F> PGI_HD void children(const int coarse[3], const F &f) const
+    {
+        if (rows)
+            pgi_cells_in(n, coarse, f);
+        else
+            pgi_list_level::children(coarse, f);
+    }
+};
+
 // root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once,
 // and its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
 // different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of
 // them that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A
 // list that would be too long (again) joins what weak links keep apart too; so does PG_COARSEN_CELLS at once, with room
 // for one node a cell.
-template <class LEVEL> struct pgi_joining {
-    LEVEL fine;
+struct pgi_joining {
+    pgi_any_level fine;
     pgi_list to;
-    int *root, *aggregate;
     int again;
-    PGI_HD int is_wanted() const { return !pgi_has_ended(fine) && (!again || to.meta[PGI_IS_FULL]); }
-    // at, diagonal: of node i
-    PGI_HD int joins(int i, const int at[3], float diagonal, int j, int q, float c) const
+    PGI_HD const pgi_list_level &list() const { return fine; }    // in what is done with lists alone
+    PGI_HD int is_wanted() const { return !fine.has_ended() && (!again || to.meta[PGI_IS_FULL]); }
+    // at, diagonal: of node i of a list
+    PGI_HD int joins(int i, const int at[3], float diagonal, int j, float c) const
     {
-        if (!pgi_stays_inside(fine, at, j, q)) return 0;
-        return is_strong(i, diagonal, j, pgi_diagonal_of(fine, j), c);
-    }
-    PGI_HD int is_strong(int i, float own, int j, float other, float c) const
-    {
-        const float most = (float)PGI_STRONG_RATIO * c;    // of what it is strong beside
-        return (most >= own && most >= other) || pgi_is_strong_at_an_end(fine, i, j, c);
+        return list().stays_inside(at, j, 0) && pgi_is_joined(list(), i, diagonal, j, list().diagonal(j), c);
     }
 };
 
-template <class LEVEL> struct pgi_join_begin {
-    pgi_joining<LEVEL> a;
+struct pgi_join_begin {
+    pgi_joining a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
     PGI_HD void operator()(int64_t i) const
     {
         int linked = 0;
         a.fine.links((int)i, [&](int, int, float) { linked = 1; });
-        a.root[i] = linked ? (int)i : -1;
+        a.fine.root[i] = linked ? (int)i : -1;
     }
 };
 struct pgi_join_across {
-    pgi_joining<pgi_list_level> a;
-    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    pgi_joining a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.list().nodes() : 0; }
     PGI_HD void operator()(int64_t i) const
     {
         int at[3];
-        pgi_fine_place(a.fine, (int)i, at);
-        const float diagonal = pgi_diagonal_of(a.fine, (int)i);
-        a.fine.links((int)i, [&](int j, int q, float c) {
-            if (j > (int)i && a.fine.cell[i] != a.fine.cell[j] && a.joins((int)i, at, diagonal, j, q, c))
-                pgi_unite(a.root, (int)i, j);
+        const pgi_list_level &fine = a.list();
+        fine.place((int)i, at);
+        const float diagonal = fine.diagonal((int)i);
+        fine.links((int)i, [&](int j, int, float c) {
+            if (j > (int)i && fine.cell[i] != fine.cell[j] && a.joins((int)i, at, diagonal, j, c))
+                pgi_unite(fine.root, (int)i, j);
         });
     }
 };
@@ -19999,16 +20138,17 @@ template <class LEVEL> struct pgi_coarse_cell {
 };
 // The three steps at once of such a level. A cell without links goes no deeper.
 struct pgi_join_cells {
-    pgi_joining<pgi_lattice_level> a;
-    PGI_HD int64_t count() const { return a.to.cells; }
+    pgi_lattice_level fine;
+    pgi_list to;
+    PGI_HD int64_t count() const { return to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
         int coarse[3];
-        pgi_place_of(a.to.n, J, coarse);
-        pgi_coarse_cell<pgi_lattice_level> p(a.fine, coarse);
-        const auto node = [&](int e) { return (int)pgi_cell_of(a.fine.n, p.at[e]); };
+        pgi_place_of(to.n, J, coarse);
+        pgi_coarse_cell<pgi_lattice_level> p(fine, coarse);
+        const auto node = [&](int e) { return (int)pgi_cell_of(fine.n, p.at[e]); };
         p.join([&](int e, int other, float c) {
-            return a.is_strong(node(e), p.diagonal[e], node(other), p.diagonal[other], c);
+            return pgi_is_joined(fine, node(e), p.diagonal[e], node(other), p.diagonal[other], c);
         });
         PGI_UNROLLED
         for (int e = 0; e < 8; e++) {
@@ -20019,15 +20159,15 @@ struct pgi_join_cells {
             PGI_UNROLLED
             for (int r = 0; r < 8; r++)
                 if (largest > 0 && p.part[e] == r) root = node(r);
-            if (p.at[e][0] >= a.fine.n[0] || p.at[e][1] >= a.fine.n[1] || p.at[e][2] >= a.fine.n[2]) continue;
-            a.root[node(e)] = root;
-            a.aggregate[node(e)] = 0;
+            if (p.at[e][0] >= fine.n[0] || p.at[e][1] >= fine.n[1] || p.at[e][2] >= fine.n[2]) continue;
+            fine.root[node(e)] = root;
+            fine.aggregate[node(e)] = 0;
         }
     }
 };
 // In each coarse cell what is linked there, however weakly, and of these parts those for which there is no room.
-template <class LEVEL> struct pgi_join_all {
-    pgi_joining<LEVEL> a;
+struct pgi_join_all {
+    pgi_joining a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.to.cells : 0; }
     PGI_HD void operator()(int64_t J) const
     {
@@ -20036,67 +20176,62 @@ template <class LEVEL> struct pgi_join_all {
         pgi_place_of(a.to.n, J, coarse);
         a.fine.children(coarse, [&](int i) {
             int at[3];
-            pgi_fine_place(a.fine, i, at);
+            a.fine.place(i, at);
             a.fine.links(i, [&](int j, int q, float) {
-                if (pgi_stays_inside(a.fine, at, j, q)) pgi_unite(a.root, i, j);
+                if (a.fine.stays_inside(at, j, q)) pgi_unite(a.fine.root, i, j);
             });
         });
         a.fine.children(coarse, [&](int i) {
-            if (a.root[i] != i) return;
-            if (++parts > most) pgi_unite(a.root, last, i);
+            if (a.fine.root[i] != i) return;
+            if (++parts > most) pgi_unite(a.fine.root, last, i);
             if (parts <= most) last = i;
         });
     }
 };
 // The end of a step: every node has its root beside it.
-template <class LEVEL> struct pgi_join_flatten {
-    pgi_joining<LEVEL> a;
+struct pgi_join_flatten {
+    pgi_joining a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
     PGI_HD void operator()(int64_t i) const
     {
-        if (a.root[i] >= 0) *(volatile int *)(a.root + i) = pgi_root_of(a.root, (int)i);
-        a.aggregate[i] = 0;
+        if (a.fine.root[i] >= 0) *(volatile int *)(a.fine.root + i) = pgi_root_of(a.fine.root, (int)i);
+        a.fine.aggregate[i] = 0;
     }
 };
 // The root of the aggregate of node j; of a leaf, see pgi_join_leaves, that of the node which it follows.
 enum { PGI_LEAF = -2, PGI_LEAF_ROUNDS = 3 };    // PGI_LEAF - round: in place of a leaf's root
-template <class LEVEL> static PGI_HD inline int pgi_root_with_leaves(const pgi_joining<LEVEL> &a, int j)
+static PGI_HD inline int pgi_root_with_leaves(const pgi_list &fine, int j)
 {
-    return a.root[j];
-}
-static PGI_HD inline int pgi_root_with_leaves(const pgi_joining<pgi_list_level> &a, int j)
-{
-    while (a.root[j] <= PGI_LEAF) j = ((const int *)a.fine.r)[j];
-    return a.root[j];
+    while (fine.root[j] <= PGI_LEAF) j = ((const int *)fine.r)[j];
+    return fine.root[j];
 }
 // Whether an aggregate is a node of the next level: not a pocket that lies in one cell. aggregate[root]: it is.
-template <class LEVEL> struct pgi_join_alive {
-    pgi_joining<LEVEL> a;
+struct pgi_join_alive {
+    pgi_joining a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
     PGI_HD void operator()(int64_t i) const
     {
-        const int own = pgi_root_with_leaves(a, (int)i);
+        const int own = pgi_root_with_leaves(a.fine, (int)i);
         if (own < 0) return;
         int alive = a.fine.shift((int)i) > 0;
         a.fine.links((int)i, [&](int j, int, float) {
-            const int other = pgi_root_with_leaves(a, j);
+            const int other = pgi_root_with_leaves(a.fine, j);
             alive |= other >= 0 && other != own;
         });
-        if (alive) *(volatile int *)(a.aggregate + own) = 1;    // all who write write the same
+        if (alive) *(volatile int *)(a.fine.aggregate + own) = 1;    // all who write write the same
     }
 };
 
 // Joining nodes of one cell: of lists. What an aggregate was before a step (label), what it has found (best) and whom a
 // leaf follows (leader) lie where the level's cycle works.
-struct pgi_joining_inside : pgi_joining<pgi_list_level> {
+struct pgi_joining_inside : pgi_joining {
     int *label, *best, *leader;
     int turn;    // equals are drawn anew
-    PGI_HD explicit pgi_joining_inside(const pgi_joining<pgi_list_level> &j)
-        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), leader((int *)j.fine.r),
-          turn(0)
+    PGI_HD explicit pgi_joining_inside(const pgi_joining &j)
+        : pgi_joining(j), label((int *)j.fine.f), best((int *)j.fine.v), leader((int *)j.fine.r), turn(0)
     {
     }
-    PGI_HD int64_t count() const { return is_wanted() && !again ? fine.nodes() : 0; }
+    PGI_HD int64_t count() const { return is_wanted() && !again ? list().nodes() : 0; }
     // The rank of a link between two aggregates, for both of them the same: the stronger, in powers of two, the
     // higher; among equals it is drawn, for a chain whose nodes all prefer the lower neighbour would have but one pair.
     PGI_HD int rank(int a, int b, float c) const
@@ -20112,9 +20247,9 @@ struct pgi_joining_inside : pgi_joining<pgi_list_level> {
     {
         int at[3];
         if (label[i] < 0) return;
-        pgi_fine_place(fine, i, at);
-        fine.links(i, [&](int j, int q, float c) {
-            if (fine.cell[i] == fine.cell[j] && label[i] != label[j] && joins(i, at, fine.d[i], j, q, c))
+        list().place(i, at);
+        list().links(i, [&](int j, int, float c) {
+            if (fine.cell[i] == fine.cell[j] && label[i] != label[j] && joins(i, at, fine.d[i], j, c))
                 f(label[i], label[j], rank(label[i], label[j], c));
         });
     }
@@ -20124,7 +20259,7 @@ struct pgi_join_label {
     PGI_HD int64_t count() const { return a.count(); }
     PGI_HD void operator()(int64_t i) const
     {
-        a.label[i] = a.root[i] < 0 ? -1 : pgi_root_of(a.root, (int)i);
+        a.label[i] = a.fine.root[i] < 0 ? -1 : pgi_root_of(a.fine.root, (int)i);
         a.best[i] = 0;
     }
 };
@@ -20143,7 +20278,7 @@ struct pgi_join_pairs {
     PGI_HD void operator()(int64_t i) const
     {
         a.inside((int)i, [&](int own, int other, int rank) {
-            if (a.best[own] == rank && a.best[other] == rank) pgi_unite(a.root, own, other);
+            if (a.best[own] == rank && a.best[other] == rank) pgi_unite(a.fine.root, own, other);
         });
     }
 };
@@ -20155,7 +20290,7 @@ struct pgi_join_members {
     {
         if (a.label[i] < 0) return;
         pgi_atomic_next(a.best + a.label[i]);
-        if (a.label[i] == (int)i) pgi_atomic_next(a.to.first + pgi_coarse_cell_of(a.fine, (int)i));
+        if (a.label[i] == (int)i) pgi_atomic_next(a.to.first + a.list().coarse_cell_of((int)i));
     }
 };
 // Leaves are nodes that follow one neighbour, in whatever cell: they join its aggregate, and the coarse levels do not
@@ -20169,53 +20304,50 @@ struct pgi_join_leaves {
     pgi_joining_inside a;
     int mark;
     PGI_HD int64_t count() const { return a.count(); }
-    PGI_HD int is_there(int j) const { return a.root[j] >= 0 || a.root[j] <= mark; }    // in this round
+    PGI_HD int is_there(int j) const { return a.fine.root[j] >= 0 || a.fine.root[j] <= mark; }    // in this round
     // The neighbour that i would follow; -1: none
     PGI_HD int leader_of(int i) const
     {
         int only = -1, several = 0, strong = 0, most = -1;
         float largest = 0;
         if (a.label[i] != i || a.best[i] > 1 || !is_there(i)) return -1;
-        a.fine.links(i, [&](int j, int, float c) {
+        a.list().links(i, [&](int j, int, float c) {
             if (!is_there(j)) return;
             several |= only >= 0 && j != only;
             only = j;
-            strong |= pgi_is_strong(a.fine, i, j, c, 0);
+            strong |= pgi_is_strong(a.list(), i, j, c, 0);
             if (c > largest) largest = c, most = j;
         });
-        const float diagonal = pgi_diagonal_of(a.fine, i);
-        if (only >= 0 && !several && !(a.fine.shift(i) > 0) && MAIN * largest >= diagonal) return only;
-        if (a.to.first[pgi_coarse_cell_of(a.fine, i)] <= MANY || strong) return -1;
+        const float diagonal = a.list().diagonal(i);
+        if (only >= 0 && !several && !(a.fine.s[i] > 0) && MAIN * largest >= diagonal) return only;
+        if (a.to.first[a.list().coarse_cell_of(i)] <= MANY || strong) return -1;
         return (float)PGI_STRONG_RATIO * largest >= diagonal ? most : -1;
     }
     PGI_HD void operator()(int64_t node) const
     {
-        const int i = (int)node, leader = a.root[i] >= 0 ? leader_of(i) : -1;
-        if (leader >= 0 && leader_of(leader) < 0) a.root[i] = mark, a.leader[i] = leader;
+        const int i = (int)node, leader = a.fine.root[i] >= 0 ? leader_of(i) : -1;
+        if (leader >= 0 && leader_of(leader) < 0) a.fine.root[i] = mark, a.leader[i] = leader;
     }
 };
 struct pgi_take_leaves {
     pgi_joining_inside a;
-    PGI_HD int64_t count() const
-    {
-        return pgi_has_ended(a.fine) || a.to.meta[PGI_IS_FULL] ? 0 : a.to.meta[PGI_NODES_OF];
-    }
+    PGI_HD int64_t count() const { return a.fine.has_ended() || a.to.meta[PGI_IS_FULL] ? 0 : a.to.meta[PGI_NODES_OF]; }
     PGI_HD void operator()(int64_t J) const
     {
         for (int mark = PGI_LEAF - PGI_LEAF_ROUNDS + 1; mark <= PGI_LEAF; mark++)
-            for (int i = a.to.head[J]; i >= 0; i = a.root[i])
-                a.fine.links(i, [&](int j, int, float) {
-                    if (a.root[j] != mark || a.leader[j] != i) return;
-                    a.aggregate[j] = (int)J;
-                    a.root[j] = a.to.head[J];
+            for (int i = a.to.head[J]; i >= 0; i = a.fine.root[i])
+                a.list().links(i, [&](int j, int, float) {
+                    if (a.fine.root[j] != mark || a.leader[j] != i) return;
+                    a.fine.aggregate[j] = (int)J;
+                    a.fine.root[j] = a.to.head[J];
                     a.to.head[J] = j;
                 });
     }
 };
 
 // The number of nodes of each coarse cell, in the row of its colour.
-template <class LEVEL> struct pgi_count_nodes {
-    pgi_joining<LEVEL> a;
+struct pgi_count_nodes {
+    pgi_joining a;
     PGI_HD int64_t count() const { return a.again && !a.to.meta[PGI_IS_FULL] ? 0 : a.to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
@@ -20223,7 +20355,8 @@ template <class LEVEL> struct pgi_count_nodes {
         int coarse[3], found = 0;
         pgi_place_of(to.n, J, coarse);
         const int own = pgi_colour_at(to.n, to.seams, coarse);
-        if (!pgi_has_ended(a.fine)) a.fine.children(coarse, [&](int i) { found += a.root[i] == i && a.aggregate[i]; });
+        if (!a.fine.has_ended())
+            a.fine.children(coarse, [&](int i) { found += a.fine.root[i] == i && a.fine.aggregate[i]; });
         for (int colour = 0; colour < to.colours; colour++) to.first[colour * to.cells + J] = colour == own ? found : 0;
     }
 };
@@ -20246,13 +20379,13 @@ struct pgi_close_count {
 };
 
 // Numbers the aggregates, and makes a chain of the members of each: see head and root of pgi_list.
-template <class LEVEL> struct pgi_number_nodes {
-    pgi_joining<LEVEL> a;
-    PGI_HD int64_t count() const { return pgi_has_ended(a.fine) ? 0 : a.to.cells; }
+struct pgi_number_nodes {
+    pgi_joining a;
+    PGI_HD int64_t count() const { return a.fine.has_ended() ? 0 : a.to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
         const pgi_list &to = a.to;
-        int *const root = a.root, *const aggregate = a.aggregate;
+        int *const root = a.fine.root, *const aggregate = a.fine.aggregate;
         int coarse[3];
         pgi_place_of(to.n, J, coarse);
         int next = to.first[pgi_colour_at(to.n, to.seams, coarse) * to.cells + J];
@@ -20272,11 +20405,14 @@ template <class LEVEL> struct pgi_number_nodes {
     }
 };
 
-template <class LEVEL> struct pgi_store_factors {
-    LEVEL fine;
-    pgi_factors *factors;
-    PGI_HD int64_t count() const { return pgi_has_ended(fine) ? 0 : fine.nodes(); }
-    PGI_HD void operator()(int64_t i) const { factors[i] = pgi_factors_at(fine, (int)i); }
+struct pgi_store_factors {
+    pgi_any_level fine;
+    PGI_HD int64_t count() const { return fine.has_ended() ? 0 : fine.nodes(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        const pgi_list_level &list = fine;
+        fine.factors[i] = fine.rows ? pgi_factors_of_cell(fine.lattice(), (int)i) : pgi_factors_at(list, (int)i);
+    }
 };
 
 // The links of a node of the next level, each once. The first ones are kept at hand, where those that come later are
@@ -20290,16 +20426,15 @@ static PGI_HD inline int pgi_link_place(const int *link, int places, int own)
     while (link[l] != PGI_NO_LINK && link[l] != own) l = l + 1 < places ? l + 1 : 0;
     return l;
 }
-template <class LEVEL> struct pgi_gather_links {
-    LEVEL fine;
+struct pgi_gather_links {
+    pgi_any_level fine;
     pgi_list to;
-    const int *next;    // see pgi_number_nodes
     int fills;          // 0: counts
     PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
     // f(i, j, q, c, K * 8 + q) for the links of members of J to those of another node K
     template <class F> PGI_HD void crossing(int J, const F &f) const
     {
-        for (int i = to.head[J]; i >= 0; i = next[i])
+        for (int i = to.head[J]; i >= 0; i = fine.root[i])
             fine.links(i, [&](int j, int q, float c) {
                 const int K = fine.aggregate_of(j);
                 if (K != J && K >= 0) f(i, j, q, c, K << 3 | q);
@@ -20331,7 +20466,7 @@ template <class LEVEL> struct pgi_gather_links {
         int *const link = to.link + to.begin[J];
         float *const conductance = to.c + to.begin[J], held = 0, diagonal = 0;
         for (int l = 0; l < places; l++) link[l] = PGI_NO_LINK, conductance[l] = 0;
-        for (int i = to.head[J]; i >= 0; i = next[i]) held += pgi_coarse_shift(fine.factors_of(i), fine.shift(i));
+        for (int i = to.head[J]; i >= 0; i = fine.root[i]) held += pgi_coarse_shift(fine.factors_of(i), fine.shift(i));
         crossing(J, [&](int i, int j, int q, float c, int own) {
             const float part = pgi_series(c, pgi_half_resistance(fine.factors_of(i), q, c),
                                           pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
@@ -21490,11 +21625,6 @@ template <class T> static void pgi_sweep_lattice(pg_solver *s, const pgi_bricks 
 
 // ---- on the host: the levels, one after the other ----
 
-static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
-{
-    const int *const n = o->lattice.n;
-    return q == 0 && !o->robust ? (int64_t)n[0] * n[1] * n[2] : o->list[q].capacity;
-}
 // The level that is visited three times: the second one that is a list, which takes as many iterations as the first one
 // would, to one more, and a third of the lists' time; with desc.robust, whose media are random cell by cell, the first
 // one. In a labyrinth, whose slow modes follow corridors over all levels, each of the first lists, within the visits of
@@ -21509,15 +21639,9 @@ static int pgi_is_repeated_level(const pg_solver *s, int q)
 }
 
 // The first time: strong links. Cells of levels that are not lists have one node each.
-static void pgi_join(pg_solver *s, const pgi_joining<pgi_lattice_level> &joining, int64_t)
+static void pgi_find_leaves(pg_solver *s, const pgi_joining &joining, int64_t most)
 {
-    pgi_for_each(s, joining.to.cells, pgi_join_cells{joining});
-}
-template <class LEVEL> static void pgi_find_leaves(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
-template <class LEVEL> static void pgi_add_leaves(pg_solver *, const pgi_joining<LEVEL> &) {}
-static void pgi_find_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
-{
-    if (joining.again) return;
+    if (joining.fine.rows || joining.again) return;
     const pgi_joining_inside inside(joining);
     pgi_fill_words(s, joining.to.first, joining.to.cells);    // where pgi_join_members counts
     pgi_for_each(s, most, pgi_join_label{inside});
@@ -21525,56 +21649,52 @@ static void pgi_find_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joi
     for (int round = 0; round < PGI_LEAF_ROUNDS; round++)
         pgi_for_each(s, most, pgi_join_leaves{inside, PGI_LEAF - round});
 }
-static void pgi_add_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joined)
-{
-    const pgi_joining_inside inside(joined);
-    pgi_for_each(s, joined.to.capacity, pgi_take_leaves{inside});
-}
-static void pgi_join(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
+static void pgi_join(pg_solver *s, const pgi_joining &joining, int64_t most)
 {
     enum { ROUNDS = 2 };
     pgi_joining_inside inside(joining);
-    pgi_for_each(s, most, pgi_join_begin<pgi_list_level>{joining});
+    if (joining.fine.rows) {
+        pgi_for_each(s, joining.to.cells, pgi_join_cells{joining.fine.lattice(), joining.to});
+        return;
+    }
+    pgi_for_each(s, most, pgi_join_begin{joining});
     pgi_for_each(s, most, pgi_join_across{joining});
     for (inside.turn = 0; inside.turn < ROUNDS; inside.turn++) {
         pgi_for_each(s, most, pgi_join_label{inside});
         pgi_for_each(s, most, pgi_join_choose{inside});
         pgi_for_each(s, most, pgi_join_pairs{inside});
     }
-    pgi_for_each(s, most, pgi_join_flatten<pgi_list_level>{joining});
+    pgi_for_each(s, most, pgi_join_flatten{joining});
 }
 
-template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine, int64_t most, int *root,
-                                                 int *aggregate, pgi_factors *factors, const pgi_list &to)
+// most: nodes of the fine level
+static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most, const pgi_list &to)
 {
     const int64_t slots = to.colours * to.cells;
     const int by_cells = s->obstacles.by_cells;
     if (by_cells) pgi_fill_words(s, to.meta + PGI_IS_FULL, 1, 1);
     for (int again = by_cells; again < 2; again++) {
-        const pgi_joining<LEVEL> joining = {fine, to, root, aggregate, again};
+        const pgi_joining joining = {fine, to, again};
         if (again) {
-            pgi_for_each(s, most, pgi_join_begin<LEVEL>{joining});
-            pgi_for_each(s, to.cells, pgi_join_all<LEVEL>{joining});
-            pgi_for_each(s, most, pgi_join_flatten<LEVEL>{joining});
+            pgi_for_each(s, most, pgi_join_begin{joining});
+            pgi_for_each(s, to.cells, pgi_join_all{joining});
+            pgi_for_each(s, most, pgi_join_flatten{joining});
         } else {
             pgi_join(s, joining, most);
         }
         pgi_find_leaves(s, joining, most);
-        pgi_for_each(s, most, pgi_join_alive<LEVEL>{joining});
-        pgi_for_each(s, to.cells, pgi_count_nodes<LEVEL>{joining});
+        pgi_for_each(s, most, pgi_join_alive{joining});
+        pgi_for_each(s, to.cells, pgi_count_nodes{joining});
         pgi_prefix_sum(s, to.first, slots, to.first + slots, s->obstacles.scan, again ? to.meta + PGI_IS_FULL : NULL);
         const pgi_close_count close = {to, again, s->obstacles.overflow};
         pgi_for_each(s, 1, close);
     }
-    const pgi_joining<LEVEL> joined = {fine, to, root, aggregate, 0};
-    pgi_for_each(s, to.cells, pgi_number_nodes<LEVEL>{joined});
-    pgi_add_leaves(s, joined);
-    if (factors) {
-        const pgi_store_factors<LEVEL> store = {fine, factors};
-        pgi_for_each(s, most, store);
-    }
+    const pgi_joining joined = {fine, to, 0};
+    pgi_for_each(s, to.cells, pgi_number_nodes{joined});
+    if (!fine.rows) pgi_for_each(s, to.capacity, pgi_take_leaves{pgi_joining_inside(joined)});
+    if (fine.factors) pgi_for_each(s, most, pgi_store_factors{fine});
     for (int fills = 0; fills < 2; fills++) {
-        const pgi_gather_links<LEVEL> links = {fine, to, root, fills};
+        const pgi_gather_links links = {fine, to, fills};
         pgi_for_each(s, to.capacity, links);
         if (fills) break;
         pgi_fill_words(s, to.begin, to.capacity + 1, 0, NULL, to.meta + PGI_NODES_OF);    // it goes over all the room
@@ -21582,7 +21702,7 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
         const pgi_close_links close = {to, s->obstacles.overflow};
         pgi_for_each(s, 1, close);
         pgi_fill_words(s, to.first, slots + 1, 0, to.meta + PGI_IS_LEFT_OUT);
-        pgi_fill_words(s, aggregate, most, -1, to.meta + PGI_IS_LEFT_OUT);
+        pgi_fill_words(s, fine.aggregate, most, -1, to.meta + PGI_IS_LEFT_OUT);
     }
     const pgi_mirror_links mirror = {to};
     pgi_for_each(s, to.capacity, mirror);
@@ -21597,7 +21717,7 @@ static pgi_quad_grid pgi_blocks_of(const pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     pgi_quad_grid blocks = {o->quads, o->others, o->others_number, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
     for (int d = 0; d < 3; d++) {
-        blocks.n[d] = o->fine.n[d], blocks.coarse[d] = o->lattice.n[d];
+        blocks.n[d] = o->fine.n[d], blocks.coarse[d] = o->list[0].n[d];
         blocks.periodic[d] = o->fine.periodic >> d & 1;
     }
     return blocks;
@@ -21683,8 +21803,8 @@ template <class LEVEL> static void pgi_weigh(pg_solver *s, const LEVEL &l, unsig
 template <class LEVEL> static void pgi_make_grid(pg_solver *s, const LEVEL &fine, const int *list, const int *listed)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_make_lattice<LEVEL> make = {fine, o->lattice, list, listed};
-    pgi_for_each(s, pgi_most_nodes(o, 0), make);
+    const pgi_make_lattice<LEVEL> make = {fine, o->list[0], list, listed};
+    pgi_for_each(s, o->list[0].capacity, make);
 }
 // The first coarse level by the mask, and what transfers to it take
 static void pgi_make_grid_by_mask(pg_solver *s, const pgi_mask_level &fine)
@@ -21692,11 +21812,11 @@ static void pgi_make_grid_by_mask(pg_solver *s, const pgi_mask_level &fine)
     const pgi_obstacles *const o = &s->obstacles;
     int *const listed = o->parent, *const list = listed + 1;
     const pgi_set_plain plain = {fine, o->cells};
-    const pgi_make_plain_lattice make_plain = {fine, o->lattice, list, listed};
+    const pgi_make_plain_lattice make_plain = {fine, o->list[0], list, listed};
     pgi_for_each(s, 1, plain);
     pgi_weigh(s, fine, o->fine.weights);
     pgi_fill_words(s, listed, 1);
-    pgi_for_points(s, o->lattice.n, make_plain);
+    pgi_for_points(s, o->list[0].n, make_plain);
     pgi_make_grid(s, fine, list, listed);
 }
 
@@ -21712,16 +21832,11 @@ static void pgi_make_levels(pg_solver *s)
         pgi_make_grid(s, pgi_lattice_level(o->fine), NULL, NULL);
     for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
         const pgi_list &to = o->list[q];
-        const pgi_lattice &grid = q == 0 ? o->fine : o->lattice;
-        if (q == 0 || (q == 1 && !o->robust)) {
-            pgi_aggregate(s, pgi_lattice_level(grid), (int64_t)grid.n[0] * grid.n[1] * grid.n[2], grid.root,
-                          grid.aggregate, grid.factors, to);
-            if (q == 1) pgi_weigh(s, pgi_lattice_level(grid), grid.weights);
-        } else {
-            const pgi_list &from = o->list[q - 1];
-            pgi_aggregate(s, pgi_list_level(from), pgi_most_nodes(o, q - 1), from.root, from.aggregate, from.factors,
-                          to);
-        }
+        if (q == 0)
+            pgi_aggregate(s, pgi_any_level(o->fine), s->level[0].points, to);
+        else
+            pgi_aggregate(s, pgi_any_level(o->list[q - 1]), o->list[q - 1].capacity, to);
+        if (q == 1 && !o->robust) pgi_weigh(s, pgi_lattice_level(o->list[0]), o->list[0].weights);
     }
     if (o->fine.rows) pgi_weigh(s, pgi_lattice_level(o->fine), o->fine.weights);
 }
@@ -21776,7 +21891,7 @@ struct pgi_visit {
     {
         if (is_lattice(q)) {
             const pgi_step_nodes<pgi_lattice_level> body = {pgi_lattice_level(*grid), what, turn, weight};
-            pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), body);
+            pgi_for_each(s, s->obstacles.list[q].capacity, body);
             return;
         }
         pgi_node_task t = task(what, q);
@@ -21912,7 +22027,7 @@ struct pgi_visit {
 static bool pgi_plan_small(pg_solver *s, pgi_small_visit *all)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_lattice grid = o->lattice;
+    pgi_lattice grid = o->list[0];
     const pgi_visit visit = {s, NULL, 0, &grid};
     for (int q = o->small; q < o->levels; q++)
         if (visit.plan_small(q, all)) return true;
@@ -22066,7 +22181,7 @@ template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi
     if (o->robust)
         pgi_for_each(s, (int64_t)list.capacity << restriction.log_lanes, restriction);
     else
-        pgi_for_fluid(s, o->lattice.n, pgi_coarse_bricks(s), restriction);
+        pgi_for_fluid(s, o->list[0].n, pgi_coarse_bricks(s), restriction);
 }
 
 // One symmetric cycle on A u = f from u, or from 0.
@@ -22082,14 +22197,12 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     const pgi_grid smooth =
         pgi_sweep_finest<T>(s, begin, other(begin), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
     const pgi_grid r = other(smooth);
-    pgi_lattice lattice = o->lattice;
-    const pgi_list &list = o->list[0];
-    pgi_restrict_finest<T>(s, smooth, rhs, r,
-                           o->robust ? (repeated ? list.g : list.f) : repeated ? lattice.g : lattice.f);
+    const pgi_list &next = o->list[0];
+    pgi_lattice lattice = next;    // whose u and r may change places
+    pgi_restrict_finest<T>(s, smooth, rhs, r, repeated ? next.g : next.f);
     const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
-    const float *const e =
-        o->robust ? (repeated ? list.e : pgi_list_level(list).from(pre + post)) : (repeated ? lattice.e : lattice.u);
+    const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
     const pgi_prolong_lattice correction = {pgi_lattice_level(o->fine), smooth,
                                             sizeof(T) == sizeof(float), e,
                                             1 / o->largest_diagonal,    s->mixed ? NULL : s->state};
@@ -22322,9 +22435,10 @@ static void pgi_clear_lattice(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     if (o->robust) return;
-    float *const grid[] = {o->lattice.u, o->lattice.f, o->lattice.r, o->lattice.e, o->lattice.g};
+    const pgi_lattice &l = o->list[0];
+    float *const grid[] = {l.u, l.f, l.r, l.e, l.g};
     for (float *const g : grid)
-        if (g) pgi_fill_words(s, g, pgi_most_nodes(o, 0));
+        if (g) pgi_fill_words(s, g, o->list[0].capacity);
 }
 
 // ---- the kind of coarse levels, where desc.robust does not tell ----
@@ -22765,9 +22879,10 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
 }
 
 // held: room that is free while levels are made
-static void pgi_layout_lattice(pgi_arena *arena, pgi_lattice *to, int repeated, void *held, size_t room)
+static void pgi_layout_lattice(pgi_arena *arena, pgi_list *to, int repeated, void *held, size_t room)
 {
-    const size_t cells = (size_t)to->n[0] * (size_t)to->n[1] * (size_t)to->n[2];
+    const size_t cells = (size_t)to->cells;
+    to->capacity = (int)cells;
     float **const vectors[5] = {&to->u, &to->f, &to->r, &to->e, &to->g};
     for (int q = 0; q < (repeated ? 5 : 3); q++) *vectors[q] = (float *)pgi_take_block(arena, cells * sizeof(float));
     to->rows = (pgi_stored_row *)pgi_take_block(arena, cells * sizeof(pgi_stored_row));
@@ -22808,21 +22923,17 @@ static void pgi_layout_coarse(pg_solver *s, pgi_arena *arena)
         if (o->robust) kept = s->level[0].points <= PGI_ROOMY_CELLS ? above - above / 4 : above - 3 * above / 8;
         if (few_nodes || o->by_cells) kept = 0;
         pgi_list *const list = &o->list[q];
-        pgi_lattice *const lattice = &o->lattice;
         const int64_t cells = (int64_t)n[0] * n[1] * n[2];
-        if (q == 0) {
-            for (int a = 0; a < 3; a++) lattice->n[a] = n[a];
-            lattice->periodic = periodic, lattice->seams = seams;
-        }
+        *list = pgi_list();
         for (int a = 0; a < 3; a++) list->n[a] = n[a];
         list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
         list->most_log_lanes = s->cuda ? 3 : 0;
         if (q == 0 && !o->robust)
-            pgi_layout_lattice(arena, lattice, pgi_is_repeated_level(s, q), o->held.base,
+            pgi_layout_lattice(arena, list, pgi_is_repeated_level(s, q), o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
         else
             pgi_layout_list(arena, list, above, kept, most, pgi_is_repeated_level(s, q), o->robust);
-        above = q == 0 && !o->robust ? cells : list->capacity;
+        above = list->capacity;
         o->too_long |= (q > 0 || o->robust) && list->capacity == PGI_MOST_NODES;
     }
     o->small = o->robust ? 0 : 1;
