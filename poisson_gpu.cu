@@ -1557,6 +1557,10 @@ template <class T> static PGI_HD inline void pgi_set_value(void *p, int narrow, 
 #define PGI_POINT(c, v, av, inverse, dot)                                                                              \
     static PGI_HD inline void at(const pgi_krylov_steps<T> &c, T *v, T av, T inverse, pgi_term<T> *dot)
 
+// u, f: the norm of f - A u, among obstacles
+template <class T> struct pgi_of_residual : pgi_uses<2, 2, 0, 0, 1, 1> {
+    PGI_POINT(, v, av, , ) { v[1] -= av; }
+};
 // r, z: <r, z>
 template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
     PGI_POINT(, v, , , dot) { dot[0] = {v[0], v[1]}; }
@@ -4160,15 +4164,15 @@ static void pgi_cpu_recur_row(const pgi_cpu_pass<T> &p, int j, int k, int begin,
             sums[4 + q] += w * (p.unit * (double)dot[q].x) * (p.unit * (double)dot[q].y);
     }
 }
-// The pass by rows, whose result is the sums from number `first` on.
+// The pass by rows, whose result is the sums from number `first` to before `end`, if any.
 template <class T> static void pgi_cpu_run_pass(pg_solver *s, const pgi_level *l, const pgi_cpu_pass<T> &p, int first,
-                                                decltype(&pgi_cpu_recur_row<T, pgi_of_product>) row)
+                                                int end, decltype(&pgi_cpu_recur_row<T, pgi_of_product>) row)
 {
     double result[4 + PGI_DOTS];
-    pgi_cpu_sums<PGI_DOTS>(s, l, p.b, result, [&](int j, int k, double wyz, double *sums) PGI_INLINE {
+    pgi_cpu_sums<PGI_DOTS>(s, l, p.b, end > first ? result : NULL, [&](int j, int k, double wyz, double *sums) {
         pgi_along_row(p.a.bricks, l->n[0], j, k, [&](int begin, int end) { row(p, j, k, begin, end, wyz, sums); });
     });
-    memcpy(s->state->sums + first, result + first, (size_t)(4 + PGI_DOTS - first) * sizeof *result);
+    if (end > first) memcpy(s->state->sums + first, result + first, (size_t)(end - first) * sizeof *result);
 }
 template <class T> static void pgi_cpu_recur_by(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g,
                                                 const pgi_cpu_operator<T> &a)
@@ -4178,7 +4182,8 @@ template <class T> static void pgi_cpu_recur_by(pg_solver *s, const pgi_level *l
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME:                                                                                                         \
         if (TYPE<T>::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));                                                \
-        pgi_cpu_run_pass(s, l, pass, TYPE<T>::NORM >= 0 ? 0 : 4, pgi_cpu_recur_row<T, TYPE>);                          \
+        pgi_cpu_run_pass(s, l, pass, TYPE<T>::NORM >= 0 ? 0 : 4,                                                       \
+                         TYPE<T>::DOTS > 0 || TYPE<T>::NORM >= 0 ? 4 + PGI_DOTS : 0, pgi_cpu_recur_row<T, TYPE>);      \
         break;
         PGI_RECURRENCES_MADE(PGI_CASE_)
 #undef PGI_CASE_
@@ -4865,9 +4870,9 @@ template <int MORE> static __device__ inline void pgi_block_sums(double *sums)
 }
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
-// in a fixed order, and writes them from number `first` on. True for the thread that has written them.
+// in a fixed order, and writes those from number `first` to before `end`. True for the thread that has written them.
 template <int MORE = 0> static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pgi_state *state,
-                                                                      double *result, int first = 0)
+                                                                      double *result, int first = 0, int end = 4 + MORE)
 {
     enum { COUNT = 4 + MORE };
     __shared__ int last;
@@ -4889,7 +4894,7 @@ template <int MORE = 0> static __device__ inline bool pgi_finish_sums(double *su
     }
     pgi_block_sums<MORE>(sums);
     if (thread != 0) return false;
-    for (int q = first; q < COUNT; q++) result[q] = sums[q];
+    for (int q = first; q < end; q++) result[q] = sums[q];
     state->fresh = 1;
     return true;
 }
@@ -17520,7 +17525,7 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
 
 // What a point needs of memory is asked for while the one before it is worked on: seen = look(column, i, j, k), then
 // body(column, i, j, k, seen, unit, sums), column = begin(i, j, k), and after each step() that of the next plane; all
-// of body.kept(). Of four sums and MORE, those from number first() on are results.
+// of body.kept(). Of four sums and MORE, those from number first() to before end() are results.
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::RESIDENT)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
                           double *result, pgi_shape h, pgi_bricks bricks, int again)
@@ -17544,7 +17549,8 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::
             kept(column, t.i, t.j, k, own, unit, sums);
         }
     }
-    if (pgi_finish_sums<BODY::MORE>(sums, partials, state, result, body.first())) state->unit_of_sums = unit;
+    if (pgi_finish_sums<BODY::MORE>(sums, partials, state, result, body.first(), body.end()))
+        state->unit_of_sums = unit;
 }
 #endif
 
@@ -17611,47 +17617,17 @@ static void pgi_for_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks
     pgi_for_planes(s, n, 0, n[2], body, bricks);
 }
 
-// Calls body as pgi_sum_points_kernel does for the points in bricks with fluid, and adds up the sums in a fixed order:
-// result[body.first()] and those after.
+#if PGI_GPU
+// Calls body as pgi_sum_points_kernel does for the points in bricks with fluid.
 template <class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks,
                                                 const BODY &body, double *result, int again)
 {
-#if PGI_GPU
-    if (s->cuda) {
-        const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-        const int64_t wanted = pgi_reduce_blocks(h.blocks, again),
-                      resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
-        PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0, pgi_sum_points_kernel<BODY>, body,
-                         n[0], n[1], s->partials, s->state, result, h, bricks, again);
-        return;
-    }
-#endif
-    if (!body.wanted()) return;
-    const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
-    if (again && factor == 1) return;
-    enum { COUNT = 4 + BODY::MORE };
-    const int first = body.first();
-    const int64_t rows = (int64_t)n[1] * n[2];
-    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
-    const auto kept = body.kept();
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        double sums[COUNT] = {0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
-            const int j = (int)(row % n[1]), k = (int)(row / n[1]);
-            pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) {
-                for (int i = begin; i < end; i++) {
-                    const auto column = kept.begin(i, j, k);
-                    kept(column, i, j, k, kept.look(column, i, j, k), unit, sums);
-                }
-            });
-        }
-        memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
-    }
-    double sums[COUNT] = {0};
-    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<BODY::MORE>(sums, s->partials + COUNT * chunk);
-    memcpy(result + first, sums + first, (size_t)(COUNT - first) * sizeof *sums);
+    const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
+    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
+    PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0, pgi_sum_points_kernel<BODY>, body,
+                     n[0], n[1], s->partials, s->state, result, h, bricks, again);
 }
+#endif
 
 // The bricks of a level: of the finest one's cells, of its cells in pairs along x, and of 2^d cells each.
 static pgi_bricks pgi_bricks_of(const pg_solver *s, const pgi_level *l)
@@ -18372,85 +18348,6 @@ static void pgi_cell_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi
     pgi_cell_apply<T>(s, l, y, ay);
 }
 
-// The sums of the residual, or of D u
-template <class T, class CELLS> struct pgi_cell_norm {
-    enum { RESIDENT = CELLS::RESIDENT, MORE = 0 };
-    CELLS cells;
-    pgi_grid u, f;
-    int magnitude;
-    struct seen {
-        typename CELLS::seen cell;
-        T right;
-    };
-    PGI_HD int wanted() const { return !magnitude || cells.a.b.state->seek; }
-    PGI_HD int first() const { return 0; }
-    PGI_HD pgi_cell_norm<T, typename CELLS::all_kept> kept() const
-    {
-        return {cells.kept(), pgi_found<T>(u), magnitude ? f : pgi_found<T>(f), magnitude};
-    }
-    // A column that is marched along: where its cell is in each array
-    struct column {
-        int64_t cell, u, f;
-    };
-    PGI_HD column begin(int i, int j, int k) const
-    {
-        const column c = {pgi_cell_at(cells.a.b, i, j, k), i + j * u.sj + k * u.sk, i + j * f.sj + k * f.sk};
-        return c;
-    }
-    PGI_HD void step(column *c) const { c->cell += pgi_plane_of(cells.a.b), c->u += u.sk, c->f += f.sk; }
-    PGI_HD seen look(const column &c, int i, int j, int k) const
-    {
-        const seen s = {cells.look(c.cell, pgi_data<T>(u) + c.u, u.sj, u.sk, i, j, k),
-                        magnitude ? (T)0 : pgi_data<T>(f)[c.f]};
-        return s;
-    }
-    PGI_HD void operator()(const column &c, int i, int j, int k, const seen &s, double unit, double *sums) const
-    {
-        const T *const p = pgi_data<T>(u) + c.u;
-        const pgi_cell_value<T> own = cells.value(s.cell, p, u.sj, u.sk, i, j, k);
-        if (!(own.diagonal > 0)) return;
-        const double v = unit * (magnitude ? (double)own.diagonal * (double)*p : (double)(s.right - own.au));
-        pgi_accumulate(sums, cells.measure(i, j, k), v, v);
-    }
-};
-template <class T> struct pgi_sum_norm {
-    pg_solver *s;
-    const pgi_level *l;
-    pgi_grid u, f;
-    int magnitude, again;
-    template <class CELLS> void operator()(const CELLS &cells) const
-    {
-        const pgi_cell_norm<T, CELLS> body = {cells, u, f, magnitude};
-        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, magnitude ? s->state->magnitude : s->state->sums, again);
-    }
-};
-
-template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
-                                               pgi_grid y, pgi_rhs rhs, int again)
-{
-    if (source != PGI_RESIDUAL) {
-        PGI_BACK_END(s, reduce<T>)(s, l, source, partner, x, y, rhs, again);
-        return;
-    }
-    if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
-    pgi_with_cells<T>(s, l, pgi_sum_norm<T>{s, l, x, rhs.f, 0, again});
-}
-
-template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
-{
-    pgi_with_cells<T>(s, l, pgi_sum_norm<T>{s, l, u, pgi_no_grid(), 1, 0});
-}
-
-#if PGI_F32
-static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
-                                     int with_norm)
-{
-    if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
-    const pgi_cell_residual<double> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
-    pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
-}
-#endif
-
 #if PGI_GPU
 // A recurrence of conjugate gradients with a product.
 template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
@@ -18465,6 +18362,7 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
     };
     PGI_HD int wanted() const { return 1; }
     PGI_HD int first() const { return point::NORM >= 0 ? 0 : 4; }
+    PGI_HD int end() const { return 4 + MORE; }
     PGI_HD pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> kept() const
     {
         pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> k = {
@@ -18521,16 +18419,17 @@ template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence 
     pg_solver *s;
     const pgi_level *l;
     pgi_vectors g;
+    int again;
     template <class CELLS> void operator()(const CELLS &cells) const
     {
         const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g, pgi_krylov_steps<T>()};
-        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
+        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, again);
     }
 };
 
-#if PGI_KRYLOV
 // The others that have a product or the diagonal are seldom, so that one kernel has them all: which one it is, and what
-// that reads and writes, is known when it runs.
+// that reads and writes, is known when it runs. PGI_MAGNITUDE is the norm of D u, if the state asks for it.
+enum { PGI_MAGNITUDE = -1 };
 #define PGI_SELDOM_AMONG_CELLS(X)                                                                                      \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_INVERSE, pgi_of_inverse)                                                                                     \
@@ -18547,8 +18446,9 @@ template <class T> struct pgi_seldom_recurrence {
     unsigned read, written;
     struct nothing {
     };    // is looked at ahead
-    PGI_HD int wanted() const { return 1; }
+    PGI_HD int wanted() const { return recurrence != PGI_MAGNITUDE || a.b.state->seek; }
     PGI_HD int first() const { return norm ? 0 : 4; }
+    PGI_HD int end() const { return recurrence == PGI_MAGNITUDE ? 4 : 4 + MORE; }
     PGI_HD pgi_seldom_recurrence kept() const { return *this; }
     PGI_HD nothing begin(int, int, int) const { return nothing(); }
     PGI_HD void step(nothing *) const {}
@@ -18582,7 +18482,10 @@ template <class T> struct pgi_seldom_recurrence {
         PGI_UNROLLED
         for (int q = 0; q < VECTORS; q++)
             if (written >> q & 1) *at(q, i, j, k) = v[q];
-        const double w = pgi_cell_measure(a, i, j, k), e = norm ? unit * (double)v[1] : 0;
+        const double w = pgi_cell_measure(a, i, j, k), e = recurrence == PGI_MAGNITUDE
+                                                               ? unit * (double)own.diagonal * (double)v[0]
+                                                           : norm ? unit * (double)v[1]
+                                                                  : 0;
         pgi_accumulate(sums, w, e, e);
         PGI_UNROLLED
         for (int q = 0; q < MORE; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
@@ -18598,18 +18501,17 @@ static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, c
         pgi_operator_of<T>(s, l), g, recurrence, point::PRODUCT, NORM, point::READ | point::PRODUCT, point::WRITTEN};
     pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
 }
-#endif
 
 template <class T>
 static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     switch (recurrence) {
 #if PGI_KRYLOV
-    case PGI_CG_DIRECTION: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_direction>{s, l, g}); break;
-    case PGI_CG_DESCENT: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent>{s, l, g}); break;
+    case PGI_CG_DIRECTION: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_direction>{s, l, g, 0}); break;
+    case PGI_CG_DESCENT: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent>{s, l, g, 0}); break;
     case PGI_CG_DESCENT_MIXED:
         if constexpr (sizeof(T) == sizeof(double))
-            pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent_mixed>{s, l, g});
+            pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent_mixed>{s, l, g, 0});
         break;
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME: pgi_recur_seldom<T, TYPE>(s, l, recurrence, g); break;
@@ -18669,12 +18571,14 @@ template <class T> static void pgi_cpu_cell_row(const void *of, const T *u, int6
     const auto value = [&](int i, unsigned open) PGI_INLINE {
         const T own = p[i], beside[6] = {p[i - 1], p[i + 1], p[i - y], p[i + y], p[i - z], p[i + z]};
         pgi_cell_row<T> row;
-        row.reaction = open & PGI_LIVE ? (held ? alpha + held[cell + i] : alpha) : 0;
-        pgi_cell_value<T> v = {row.reaction * own, 0};
+        const unsigned live = open & PGI_LIVE;
+        row.reaction = live ? (held ? alpha + held[cell + i] : alpha) : 0;
+        pgi_cell_value<T> v = {live ? row.reaction * own : 0, 0};
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            row.c[q] = open & PGI_LIVE && open >> q & 1 ? (a.is_even ? a.even[q / 2] : link[q][i - begin]) : 0;
-            v.au += row.c[q] * (own - beside[q]);
+        for (int q = 0; q < 6; q++) {    // what is outside of the fluid has no say, whatever is there
+            const int there = live && open >> q & 1;
+            row.c[q] = there ? (a.is_even ? a.even[q / 2] : link[q][i - begin]) : 0;
+            v.au += there ? row.c[q] * (own - beside[q]) : 0;
         }
         v.diagonal = pgi_cell_diagonal(row);
         return v;
@@ -18701,6 +18605,63 @@ template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, 
 #endif
     pgi_cpu_recur_by(s, l, recurrence, g, a);
 }
+
+// The sums of the residual, and of D u.
+template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
+                                               pgi_grid y, pgi_rhs rhs, int again)
+{
+    if (source != PGI_RESIDUAL) {
+        PGI_BACK_END(s, reduce<T>)(s, l, source, partner, x, y, rhs, again);
+        return;
+    }
+    if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
+    const pgi_vectors g = {{x, rhs.f}};
+#if PGI_GPU
+    if (s->cuda) {
+        pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_residual>{s, l, g, again});
+        return;
+    }
+#endif
+    const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
+    if (again && factor == 1) return;
+    const pgi_cell_operator<T> of = pgi_operator_of<T>(s, l);
+    const pgi_cpu_operator<T> a = {&of, pgi_cpu_cell_row<T>, pgi_bricks_of(s, l)};
+    const pgi_cpu_pass<T> pass = {of.b, a, g, pgi_krylov_steps<T>(s->state), unit};
+    pgi_cpu_run_pass(s, l, pass, 0, 4, pgi_cpu_recur_row<T, pgi_of_residual>);
+}
+template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
+#if PGI_GPU
+    if (s->cuda) {
+        const pgi_seldom_recurrence<T> body = {a, {{u}}, PGI_MAGNITUDE, 0, 1, 1, 0};
+        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->magnitude, 0);
+        return;
+    }
+#endif
+    if (!s->state->seek) return;
+    const double unit = s->state->unit_of_sums;
+    pgi_cpu_sums<0>(s, l, a.b, s->state->magnitude, [&](int j, int k, double wyz, double *sums) {
+        const unsigned char *const kind = a.kind + pgi_cell_at(a.b, 0, j, k);
+        const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        for (int i = 0; i < l->n[0]; i++) {
+            const int at[3] = {i, j, k};
+            if (!(kind[i] & PGI_LIVE)) continue;
+            const double v = unit * (double)pgi_cell_diagonal(pgi_cell_row_of(a, kind[i], at)) * (double)p[i];
+            pgi_accumulate(sums, wyz * pgi_weight_of(a.b.axis[0], i), v, v);
+        }
+    });
+}
+
+#if PGI_F32
+static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
+                                     int with_norm)
+{
+    if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
+    const pgi_cell_residual<double> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
+    pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
+}
+#endif
 
 // ---- the caller's mask and coefficients ----
 
@@ -23445,7 +23406,7 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
     s->partials_capacity = !s->cuda                                        ? (int64_t)PGI_CHUNKS
                            : s->level[0].points / 2048 > PGI_REDUCE_BLOCKS ? s->level[0].points / 2048
                                                                            : (int64_t)PGI_REDUCE_BLOCKS;
-    const size_t sums = s->krylov ? 4 + PGI_DOTS : 4;
+    const size_t sums = s->krylov || s->masked ? 4 + PGI_DOTS : 4;
     s->partials = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->partials_capacity);
 #if PGI_GPU && PGI_RANKS
     if (!s->comm || !s->cuda) return;
