@@ -13337,20 +13337,23 @@ PGI_WIDE static void pgi_cpu_lines_up(const pgi_line_tile<W> &t, const double en
     }
 }
 
-// Whole lines: a ring each, open where nothing couples.
-template <int W> static void pgi_cpu_lines(const pgi_line_tile<W> &t)
+// Solves for lines. known: the ends of so many of them, of which a rank has a part; NULL: whole lines are a ring each,
+// open where nothing couples.
+template <int W>
+static void pgi_cpu_lines(const pgi_line_tile<W> &t, const double (*known)[PGI_JOINT_ENDS] = NULL, int count = 0)
 {
     pgi_joint joint[W];
-    double ends[W][PGI_JOINT_ENDS];
-    t.centre();
+    double ends[W][PGI_JOINT_ENDS] = {};
+    if (!known) t.centre();
     pgi_cpu_lines_down(t, joint);
-    for (int q = 0; q < W; q++) {
+    if (known) memcpy(ends, known, (size_t)count * sizeof *ends);
+    for (int q = 0; q < W && !known; q++) {
         pgi_separator own = joint[q].own;
         pgi_join_next(&own, joint[q].head);
         ends[q][0] = ends[q][1] = own.s == 0 ? 0 : own.r / own.s;
     }
     pgi_cpu_lines_up(t, ends);
-    t.centre();
+    if (!known) t.centre();
 }
 
 // The rows of lines along an axis.
@@ -14356,7 +14359,7 @@ template <int W, class T>
 static void pgi_cpu_join_parts(pg_solver *s, const pgi_level *l, const pgi_rhs &from, double mean)
 {
     const pgi_joints &j = s->direct.joints;
-    pgi_cpu_each_lines<W, T>(s, l, from, mean, [&](int64_t first, const pgi_tile_rhs<T> &in, const pgi_line_tile<W> &t) {
+    pgi_cpu_each_lines<W, T>(s, l, from, mean, [&](int64_t first, const auto &in, const auto &t) {
         pgi_joint joint[W];
         pgi_cpu_lines_down(t, joint);
         memcpy((pgi_joint *)j.own + first, joint, (size_t)in.columns.count * sizeof *joint);
@@ -14376,16 +14379,10 @@ static void pgi_cpu_eliminate_tiles(pg_solver *s, const pgi_level *l, const pgi_
     const double alpha = s->state->alpha;
     const int null = split && pgi_is_null(d.lines, pgi_column_shift(d.lines, alpha, origin));
     const double mean = null ? pgi_mean_over_ranks<T>(s, l, from) : 0;
+    const double(*const ends)[PGI_JOINT_ENDS] = split ? (double(*)[PGI_JOINT_ENDS])d.joints.ends : NULL;
     if (split) pgi_cpu_join_parts<W, T>(s, l, from, mean);
-    pgi_cpu_each_lines<W, T>(s, l, from, mean, [&](int64_t first, const pgi_tile_rhs<T> &in, const pgi_line_tile<W> &t) {
-        if (split) {
-            pgi_joint joint[W];
-            double ends[W][PGI_JOINT_ENDS] = {};
-            memcpy(ends, d.joints.ends + PGI_JOINT_ENDS * first, (size_t)in.columns.count * sizeof *ends);
-            pgi_cpu_lines_down(t, joint);
-            pgi_cpu_lines_up(t, ends);
-        } else
-            pgi_cpu_lines(t);
+    pgi_cpu_each_lines<W, T>(s, l, from, mean, [&](int64_t first, const auto &in, const auto &t) {
+        pgi_cpu_lines(t, ends ? ends + first : NULL, in.columns.count);
         if (alpha < 0 && pgi_cpu_indefinite(t, in, alpha)) {
             PGI_OMP(omp atomic write)
             s->state->resonant = 1;
