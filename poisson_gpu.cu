@@ -28767,18 +28767,6 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     return PG_OK;
 }
 
-PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report)
-{
-    pg_solver *s = NULL;
-    pg_report unused;
-    pg_status status = pg_create(desc, &s);
-    if (status != PG_OK) return status;
-    status = pg_solve(s, u, f, NULL);
-    if (status == PG_OK) status = pg_get_report(s, report ? report : &unused);
-    pg_destroy(s);
-    return status;
-}
-
 // Every call on a handle: check it, make its device current, do the work, restore. The handle keeps what was wrong.
 template <class Work> static pg_status pgi_on(pg_solver *s, Work work)
 {
@@ -28797,6 +28785,18 @@ template <class Work> static pg_status pgi_on(pg_solver *s, Work work)
         const pg_status status = pgi_check_made_by(s, dense, name);                                                    \
         return status == PG_OK ? work : status;                                                                        \
     }())
+
+PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report)
+{
+    pg_solver *s = NULL;
+    pg_report unused;
+    pg_status status = pg_create(desc, &s);
+    if (status != PG_OK) return status;
+    status = pgi_on(s, [&] { return pgi_solve(s, u, f, NULL); });
+    if (status == PG_OK) status = pg_get_report(s, report ? report : &unused);
+    pg_destroy(s);
+    return status;
+}
 
 PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *stop)
 {
