@@ -4178,6 +4178,7 @@ template <class T> static void pgi_cpu_recur_by(pg_solver *s, const pgi_level *l
                                                 const pgi_cpu_operator<T> &a)
 {
     const pgi_cpu_pass<T> pass = {pgi_box_of(l, T()), a, g, pgi_krylov_steps<T>(s->state), s->state->unit_of_sums};
+    (void)pass;    // without Krylov methods there is no case
     switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME:                                                                                                         \
