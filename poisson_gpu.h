@@ -137,11 +137,10 @@ int main(void)
         end points are known        end points are unknowns          faces are half a cell outside
 
              One Dirichlet end, or periodic: h = length/n. The default length is 1 along each axis.
-   Stencil.  Along each axis a row has (1/w_i) [k_i (u_i - u_(i-1))/d_i + k_(i+1) (u_i -
-             u_(i+1))/d_(i+1)], d distances, w the length that belongs to the unknown times weight,
-             k the conductance (1 unless given). On a uniform axis that is (2 u_i - u_(i-1) -
-             u_(i+1))/h^2; a Neumann node has w = h/2, so (2/h^2)(u_0 - u_1) = f_0 + 2 g/h. Second
-             order in h.
+   Stencil.  A row has (1/w_i) [k_i (u_i - u_(i-1))/d_i + k_(i+1) (u_i - u_(i+1))/d_(i+1)] along
+             each axis: distances d, w the length that belongs to the unknown times weight, k the
+             conductance (1 unless given). On a uniform axis (2 u_i - u_(i-1) - u_(i+1))/h^2; a
+             Neumann node has w = h/2, so (2/h^2)(u_0 - u_1) = f_0 + 2 g/h. Second order in h.
    Faces     in the order x low, x high, y low, ...: u = g (Dirichlet); du/dn = g along the OUTWARD
              normal (Neumann); a u + b du/dn = g, a*b >= 0, b != 0 (Robin); periodic: both faces of
              the axis. g is 0, a constant, or an array over the face, packed over the other axes,
