@@ -13644,7 +13644,25 @@ static void pgi_plan_products(pg_solver *s, pgi_line *const line[3])
 }
 #endif
 
-// The passes of a solve: to coefficients, what solves for those, and back. lines: of the finest level.
+// The passes of a solve: to coefficients, along `axis` what solves for those, and back.
+static pg_status pgi_plan_passes(pg_solver *s, pgi_line *const line[3], int solver, int axis)
+{
+    pgi_direct *const d = &s->direct;
+    for (int a = 0; a < 3; a++)
+        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_FORWARD, a);
+    if (s->cuda && solver == PGI_ELIMINATE && d->passes == 0) pgi_add_pass(d, PGI_STAGE, 0);
+    pgi_add_pass(d, solver, axis);
+    for (int a = 2; a >= 0; a--)
+        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_BACKWARD, a);
+    pgi_warn_of_lengths(s, line);
+#if PGI_GPU
+    if (s->cuda) return pgi_plan_gpu_passes(s);
+#endif
+    pgi_plan_tiles(s);
+    return PG_OK;
+}
+
+// How a solve goes. lines: of the finest level.
 static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
 {
     pgi_direct *const d = &s->direct;
@@ -13669,18 +13687,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
     if (s->cuda && !split) pgi_plan_products(s, line);
     if (d->passes > 0) return s->failed;
 #endif
-    for (int a = 0; a < 3; a++)
-        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_FORWARD, a);
-    if (s->cuda && solver == PGI_ELIMINATE && d->passes == 0) pgi_add_pass(d, PGI_STAGE, 0);
-    pgi_add_pass(d, solver, axis);
-    for (int a = 2; a >= 0; a--)
-        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_BACKWARD, a);
-    pgi_warn_of_lengths(s, line);
-#if PGI_GPU
-    if (s->cuda) return pgi_plan_gpu_passes(s);
-#endif
-    pgi_plan_tiles(s);
-    return PG_OK;
+    return pgi_plan_passes(s, line, solver, axis);
 }
 
 // ---- a nearby operator that can be solved so, as a preconditioner ----

@@ -8,29 +8,24 @@ static const pgi_ops *stages_ops;    // all the operations
 static int stages_kept;
 
 #if PGI_GPU
-template <class T>
-static void stages_reorder(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+template <class T> static void stages_reorder(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from,
+                                              pgi_grid to)
 {
-    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [] {});
+    pgi_cuda_chunks<T>(s, l, {PGI_STAGE, pass.axis}, from, to);
 }
 #endif
 
-static void stages_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+static void stages_pass(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
 {
-    if (stages_kept & (backward == PGI_THERE_AND_BACK ? STAGE_MIDDLE : STAGE_TRANSFORM)) {
-        stages_ops->transform(s, l, axis, backward, from, to);
+    const int transforms = pass.kind == PGI_FORWARD || pass.kind == PGI_BACKWARD;
+    if (stages_kept & (transforms ? STAGE_TRANSFORM : STAGE_MIDDLE)) {
+        stages_ops->direct_pass(s, l, pass, from, to);
         return;
     }
 #if PGI_GPU
-    if (!(stages_kept & STAGE_REORDERING) || !s->cuda || s->direct.fft[axis].radix) return;
-    const auto reorder = s->desc.flags & PG_F32 ? stages_reorder<float> : stages_reorder<double>;
-    reorder(s, l, axis, backward, from, to);
+    if (!(stages_kept & STAGE_REORDERING) || !transforms || !s->cuda || s->direct.along[pass.axis].fft.radix) return;
+    (s->desc.flags & PG_F32 ? stages_reorder<float> : stages_reorder<double>)(s, l, pass, from, to);
 #endif
-}
-
-static void stages_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
-{
-    if (stages_kept & STAGE_MIDDLE) stages_ops->eliminate(s, l, from, to);
 }
 
 pg_status stages_run(pg_solver *s, int kept, int solves)
@@ -38,8 +33,7 @@ pg_status stages_run(pg_solver *s, int kept, int solves)
     PGI_TRY(pgi_begin_call(s));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     pgi_ops ops = *s->ops;
-    ops.transform = stages_transform;
-    ops.eliminate = stages_eliminate;
+    ops.direct_pass = stages_pass;
     stages_ops = s->ops;
     stages_kept = kept;
     s->ops = &ops;
@@ -72,8 +66,11 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
 #if PGI_GPU
     if (status == PG_OK && plan->in_one_kernel) {    // planned anew, as a larger problem is
         pgi_arena measure = {NULL, NULL, 0};
-        s->direct.small.blocks = 0;
-        status = pgi_plan_cufft(s);
+        pgi_line *const *const line = lines->line[0];
+        int other;
+        s->direct.small.blocks = s->direct.passes = 0;
+        status = pgi_plan_passes(s, line, s->direct.lines.line < 0 ? PGI_THERE_AND_BACK : PGI_ELIMINATE,
+                                 pgi_line_axis(&s->work, line, &other));
         pgi_layout(s, lines, &measure);
         s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     }
@@ -85,9 +82,9 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
         return status;
     }
     const pgi_direct &d = s->direct;
-    plan->middle = d.fused >= 0 ? "transform, division" : d.lines.line >= 0 ? "tridiagonal" : "division";
+    plan->middle = d.lines.line >= 0 ? "tridiagonal" : s->cuda ? "transform, division" : "division";
     plan->reorders = 0;
-    for (int a = 0; a < 3; a++) plan->reorders |= s->cuda && pgi_is_transformed(s, a) && !d.fft[a].radix;
+    for (int a = 0; a < 3; a++) plan->reorders |= s->cuda && pgi_is_transformed(d, a) && !d.along[a].fft.radix;
     *solver = s;
     return PG_OK;
 }
