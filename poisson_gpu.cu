@@ -22667,26 +22667,33 @@ static int pgi_compare_values(const void *x, const void *y)
     return p != q ? (p < q ? -1 : 1) : a->solid != b->solid ? a->solid - b->solid : a->face - b->face;
 }
 
+// That entries name cells and faces that there are: before anything is looked up by them.
+static pg_status pgi_check_entries(const pg_solver *s, const char *name, const pg_cell_value *list, int number)
+{
+    const int *const n = s->desc.n;
+    for (int e = 0; e < number; e++) {
+        const pg_cell_value *const v = &list[e];
+        for (int a = 0; a < 3; a++)
+            PGI_WRONG_IF(v->cell[a] < 0 || v->cell[a] >= n[a],
+                         "%s[%d] has cell (%d, %d, %d), outside the box of %d x %d x %d", name, e, v->cell[0],
+                         v->cell[1], v->cell[2], n[0], n[1], n[2]);
+        PGI_WRONG_IF(v->face < 0 || v->face >= 2 * s->desc.dim, "%s[%d] has face %d; it must be PG_X_LOW (0) to %d",
+                     name, e, v->face, 2 * s->desc.dim - 1);
+        PGI_WRONG_IF(!pgi_finite(v->value), "%s[%d] has the value %g; it must be finite", name, e, v->value);
+    }
+    return PG_OK;
+}
+
 // The lists of values, sorted; the rest of the room has cell -1.
 static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
                                  pgi_side_value *to)
 {
     static const char *const name[2] = {"air_value", "solid_flux"};
     int used = 0;
+    for (int solid = 0; solid < 2; solid++) PGI_TRY(pgi_check_entries(s, name[solid], list[solid], number[solid]));
     for (int solid = 0; solid < 2; solid++)
         for (int e = 0; e < number[solid]; e++) {
             const pg_cell_value *const v = &list[solid][e];
-            for (int a = 0; a < 3; a++)
-                if (v->cell[a] < 0 || v->cell[a] >= s->desc.n[a])
-                    return pgi_refuse(PG_ERROR_ARGUMENT,
-                                      "%s[%d] has cell (%d, %d, %d), outside the box of %d x %d x %d", name[solid], e,
-                                      v->cell[0], v->cell[1], v->cell[2], s->desc.n[0], s->desc.n[1], s->desc.n[2]);
-            if (v->face < 0 || v->face >= 2 * s->desc.dim)
-                return pgi_refuse(PG_ERROR_ARGUMENT, "%s[%d] has face %d; it must be PG_X_LOW (0) to %d", name[solid],
-                                  e, v->face, 2 * s->desc.dim - 1);
-            if (!pgi_finite(v->value))
-                return pgi_refuse(PG_ERROR_ARGUMENT, "%s[%d] has the value %g; it must be finite", name[solid], e,
-                                  v->value);
             pgi_side_value *const own = &to[used++];
             own->cell = pgi_cell_of(s->desc.n, v->cell);    // of 2D problems the same, turned or not
             own->face = s->desc.dim == 2 && v->face > 1 ? v->face + 2 : v->face;
@@ -22701,7 +22708,6 @@ static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const 
     return PG_OK;
 }
 
-// The kind of what an entry's side leads to. mask: packed, in host memory
 // A mask in host memory, in the caller's order of axes.
 struct pgi_host_mask {
     const unsigned char *mask;
@@ -27394,6 +27400,7 @@ static pg_status pgi_check_given_lists(pg_solver *s, const pg_cell_value *const 
                      "there will ever be (entries of value 0 will do)",
                      name[q], number[q], most[q]);
         PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q]));
+        PGI_TRY(pgi_check_entries(s, q ? "solid_flux" : "air_value", list[q], number[q]));
     }
     if (given[0] < 0 && given[1] < 0) return PG_OK;
     return pgi_check_not_captured(s, "lists cannot be copied", "give them before");
@@ -27445,12 +27452,13 @@ static pg_status pgi_check_given_cells(pg_solver *s, const pg_cells *given, pgi_
     for (int q = 0; q < 2; q++) c->number[q] = entries[q] < 0 ? s->listed[q] : entries[q];
     PGI_TRY(pgi_take_given_cells(s, given, &c->next));
     PGI_TRY(pgi_check_given_lists(s, c->list, c->number, entries));
-    PGI_TRY(pgi_check_lists_beside_mask(s, c, given->mask, entries));
-    if (!c->mask && !c->coefficients) return PG_OK;
-    pg_desc arrays = c->next;
-    if (!c->mask) arrays.cells.mask = NULL;    // the caller's may be gone
-    PGI_TRY(pgi_check_media_arrays(&arrays));
-    return pgi_check_host_media(s, given->mask, &c->next);
+    if (c->mask || c->coefficients) {
+        pg_desc arrays = c->next;
+        if (!c->mask) arrays.cells.mask = NULL;    // the caller's may be gone
+        PGI_TRY(pgi_check_media_arrays(&arrays));
+        PGI_TRY(pgi_check_host_media(s, given->mask, &c->next));
+    }
+    return pgi_check_lists_beside_mask(s, c, given->mask, entries);
 }
 
 static pg_status pgi_set_cells_call(pg_solver *s, const pg_cells *given)

@@ -1779,7 +1779,14 @@ static void refused_media_are_outdated(void **state)
     pg_cell_value outside = r_value;
     outside.cell[2] = RZ;
     expect_refusal("a cell outside", pg_set_cells(solver, &(pg_cells){.air_value = &outside, .air_values = 1}), PG_ERROR_ARGUMENT,
-                   pg_last_error(solver), "air_value", "(3, 3, 4)");
+                   pg_last_error(solver), "outside the box", "(3, 3, 4)");
+    outside.cell[2] = -100000000;    /* whatever memory lies there: nothing is looked up by it, nor by such a face */
+    expect_refusal("a cell far outside", pg_set_cells(solver, &(pg_cells){.mask = r_mask, .air_value = &outside, .air_values = 1}),
+                   PG_ERROR_ARGUMENT, pg_last_error(solver), "outside the box", "-100000000");
+    outside = r_value, outside.face = 77;
+    expect_refusal("no face", pg_set_cells(solver, &(pg_cells){.mask = r_mask, .air_value = &outside, .air_values = 1}),
+                   PG_ERROR_ARGUMENT, pg_last_error(solver), "face 77", "PG_X_LOW");
+    OK(pg_set_cells(solver, &desc.cells), solver);
     OK(pg_solve(solver, u, f, &stop), solver);
     EXPECT(!memcmp(u, expected, sizeof u), "other bits after calls that were refused");
     pg_destroy(solver);
