@@ -28898,7 +28898,7 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #undef PGI_TEXT
 }
 
-// The fields of the header's structs, in their order: what pg_abi tells.
+// The fields of the header's structs, in their order: what pg_abi tells. test_python.py compares them with its text.
 // clang-format off
 #define PGI_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
 #define PGI_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
@@ -28912,10 +28912,10 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
     X(S, air_values) X(S, solid_flux) X(S, solid_fluxes)
 #define PGI_DESC(X, S)                                                                                                 \
     X(S, struct_size) X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face)   \
-    X(S, alpha) X(S, beta) X(S, cells) X(S, robust) X(S, velocity)  \
-    X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, smoother) X(S, precond) X(S, omega) X(S, nu_pre) X(S, nu_post)          \
-    X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream) X(S, workspace)         \
-    X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, lo) X(S, hi) X(S, time_limit)
+    X(S, alpha) X(S, beta) X(S, cells) X(S, robust) X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f)           \
+    X(S, memory) X(S, flags) X(S, smoother) X(S, precond) X(S, omega) X(S, nu_pre) X(S, nu_post) X(S, fmg_cycles)      \
+    X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream) X(S, workspace) X(S, workspace_bytes)    \
+    X(S, allocator) X(S, comm) X(S, lo) X(S, hi) X(S, time_limit)
 #define PGI_DENSE_DESC(X, S)                                                                                           \
     X(S, struct_size) X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device)        \
     X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)
@@ -28934,9 +28934,9 @@ PG_API const pg_abi_entry *pg_abi(void)
     static const pg_abi_entry table[] = {
         {"version", 0, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH},
         PGI_STRUCT(pg_face, PGI_FACE) PGI_STRUCT(pg_cell_value, PGI_CELL_VALUE) PGI_STRUCT(pg_cells, PGI_CELLS)
-        PGI_STRUCT(pg_allocator, PGI_ALLOCATOR)
+        PGI_STRUCT(pg_allocator, PGI_ALLOCATOR) PGI_STRUCT(pg_comm, PGI_COMM)
         PGI_STRUCT(pg_rank_message, PGI_RANK_MESSAGE) PGI_STRUCT(pg_transport, PGI_TRANSPORT)
-        PGI_STRUCT(pg_comm, PGI_COMM) PGI_STRUCT(pg_desc, PGI_DESC) PGI_STRUCT(pg_dense_desc, PGI_DENSE_DESC)
+        PGI_STRUCT(pg_desc, PGI_DESC) PGI_STRUCT(pg_dense_desc, PGI_DENSE_DESC)
         PGI_STRUCT(pg_report, PGI_REPORT) PGI_STRUCT(pg_stop, PGI_STOP)
         {NULL, 0, 0}};
     return table;

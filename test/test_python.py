@@ -830,6 +830,24 @@ def test_constants_of_fortran_are_those_of_the_header():
     assert declared == set(re.findall(r'\b(pg_\w+)\([^)]*\) bind\(c\)', fortran))
 
 
+def names_of_the_header():
+    """Every struct, and after it its fields: pg_face, pg_face.kind, ..."""
+    text = re.sub(r'/\*.*?\*/', '', HEADER, flags=re.S)
+    for struct, body in re.findall(r'typedef struct (pg_\w+) \{(.*?)\} \1;', text, re.S):
+        yield struct
+        for declaration in body.split(';')[:-1]:
+            function = re.search(r'\(\*(\w+)\)', declaration)
+            names = function.groups() if function else re.findall(r'(\w+)(?:\[\w+\])?(?:,|$)', declaration)
+            yield from ('%s.%s' % (struct, name) for name in names)
+
+
+def test_the_abi_is_that_of_the_header():
+    entries, told = pg._library.pg_abi(), []
+    while entries[len(told)].name:
+        told.append(entries[len(told)].name.decode())
+    assert told == ['version'] + [name for name in names_of_the_header() if not name.startswith('pg_abi_entry')]
+
+
 def test_a_stale_copy_is_refused_by_name(monkeypatch):
     fields = [field for field in pg.pg_stop._fields_ if field[0] != 'check']
     stale = pg._struct('pg_stop', *fields)
