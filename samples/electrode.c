@@ -30,11 +30,11 @@ int main(void)
         for (int i = 0; i <= NZ; i++) along[j][i] = (j + 0.5) * h;        // f has it, too
     for (int j = 0; j < NR; j++)
         for (int i = 0; i < NZ; i++)
-            for (int side = 0; side < 4 && !in_electrode(i, j); side++) {
+            for (int side = 0; side < 4 && !in_electrode(i, j); side++) {       // of every cell i, j
                 const int x = side == 0 ? -1 : side == 1, y = side == 2 ? -1 : side == 3;
                 if (!in_electrode(i + x, j + y)) continue;
                 one_volt[count++] = (pg_cell_value){{i, j, 0}, side, 1};
-                *(x ? &along[j][i + (x > 0)] : &across[j + (y > 0)][i]) *= 2;    // closer
+                *(x ? &along[j][i + (x > 0)] : &across[j + (y > 0)][i]) *= 2;   // closer
             }
 
     pg_desc desc = {0};

@@ -4,13 +4,12 @@
 #include "poisson_gpu.h"
 
 enum { N = 256, STEPS = 20 };
-static double u[N][N], f[N][N], heat[N][N];
+static double u[N * N], f[N * N], heat[N * N];
 
 int main(void)
 {
     const double dt = 1e-3, D = 1;
-    for (int j = 0; j < N; j++)
-        for (int i = 0; i < N; i++) heat[j][i] = exp(-0.02 * (pow(i - 40, 2) + pow(j - 70, 2)));
+    for (int m = 0; m < N * N; m++) heat[m] = exp(-0.02 * (pow(m % N - 40, 2) + pow(m / N - 70, 2)));
     pg_desc desc = {0};
     desc.n[0] = desc.n[1] = N;
     desc.flags = PG_FMG;
@@ -18,12 +17,9 @@ int main(void)
     pg_solver *solver = NULL;
     if (pg_create(&desc, &solver)) return puts(pg_last_error(NULL)), 1;
     double total = 0;
-    const pg_stop stop = {.guess = PG_GUESS_U,        // begin with the u of the last step
-                          .rtol = 1e-6,
-                          .relative_to_first = 1};    // against what the guess leaves
+    const pg_stop stop = {.guess = PG_GUESS_U, .rtol = 1e-6, .relative_to_first = 1};
     for (int step = 0; step < STEPS; step++) {
-        for (int j = 0; j < N; j++)
-            for (int i = 0; i < N; i++) f[j][i] = u[j][i] / dt + heat[j][i];
+        for (int m = 0; m < N * N; m++) f[m] = u[m] / dt + heat[m];
         if (pg_solve(solver, u, f, &stop)) return puts(pg_last_error(solver)), 1;
     }
     pg_report report;

@@ -41,6 +41,7 @@ for block in blocks:
     expect_in_samples(block)
 
 manual = header[:header.index('#endif /* POISSON_GPU_H */')]
+assert manual.count('\n') < 480, 'the header has %d lines' % (manual.count('\n') + 1)
 for number, line in enumerate(manual.split('\n'), 1):
     assert len(line) <= 100, 'poisson_gpu.h:%d has %d columns' % (number, len(line))
 assert readme.count('\n') <= 160, 'the README has %d lines' % readme.count('\n')
