@@ -906,10 +906,12 @@ struct pgi_obstacles {
     const pgi_faces *faces;
     pgi_side_value *values;
     int values_capacity, air_values;
-    int64_t *bad;         // see pgi_check_media; the fifth one is of pgi_choose_small, then those of pgi_measure_parts
+    int64_t *bad;         // see pgi_check_media; `overflow`; then `measured`
+    int64_t *measured;    // see pgi_measure_parts
     int checked;          // what pgi_read_media reads next has been checked in host memory already: 1; 2: it has no fluid
-    int64_t *overflow;    // whether there was no room for all nodes or links of a list; for all pockets
-    // Pockets: the number of each cell's, -1: none; the weight of each, and sums over them
+    int64_t *overflow;    // whether there was no room for all nodes or links of a list
+    // Pockets: the number of each cell's, -1: none, and how many there are, of which so many as there is room for have
+    // numbers; the weight of each, and sums over them
     int *pocket, *pockets;
     int64_t *weight, *sum;
     int pocket_capacity;
@@ -17651,29 +17653,52 @@ static pgi_bricks pgi_coarse_bricks(const pg_solver *s)
     return bricks;
 }
 
-// Atomic operations whose result does not depend on the order: on integers.
-static PGI_HD inline int pgi_atomic_min(int *p, int v)    // returns what was there before
+// Copies to or from the device, and waits.
+static void pgi_copy_now(pg_solver *s, void *to, const void *from, size_t bytes)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        const cudaStream_t stream = (cudaStream_t)s->desc.stream;
+        PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+        if (s->comm)
+            pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->desc.stream));
+        else
+            PGI_CUDA(s, cudaStreamSynchronize(stream));
+        return;
+    }
+#endif
+    (void)s;
+    memcpy(to, from, bytes);
+}
+
+// Atomic operations whose result does not depend on the order: on integers. The first three return what was there
+// before.
+template <class I> static PGI_HD inline I pgi_atomic_min(I *p, I v)
 {
 #ifdef __CUDA_ARCH__
-    return atomicMin(p, v);
+    if constexpr (sizeof(I) == sizeof(long long))
+        return (I)atomicMin((long long *)p, (long long)v);
+    else
+        return atomicMin(p, v);
 #else
-    int seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    I seen = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (v < seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
     return seen;
 #endif
 }
-static PGI_HD inline void pgi_atomic_max(int *p, int v)
+template <class I> static PGI_HD inline I pgi_atomic_max(I *p, I v)
 {
 #ifdef __CUDA_ARCH__
-    atomicMax(p, v);
+    return atomicMax(p, v);
 #else
-    int seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    I seen = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (v > seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
+    return seen;
 #endif
 }
-static PGI_HD inline int pgi_atomic_next(int *p)    // returns what was there before one was added
+static PGI_HD inline int pgi_atomic_next(int *p)    // adds one
 {
 #ifdef __CUDA_ARCH__
     return atomicAdd(p, 1);
@@ -17695,26 +17720,6 @@ static PGI_HD inline void pgi_atomic_add(int64_t *p, int64_t v)
     atomicAdd((unsigned long long *)p, (unsigned long long)v);
 #else
     __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
-#endif
-}
-static PGI_HD inline void pgi_atomic_least(int64_t *p, int64_t v)
-{
-#ifdef __CUDA_ARCH__
-    atomicMin((long long *)p, (long long)v);
-#else
-    int64_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (v < seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-#endif
-}
-static PGI_HD inline void pgi_atomic_most(unsigned long long *p, unsigned long long v)
-{
-#ifdef __CUDA_ARCH__
-    atomicMax(p, v);
-#else
-    unsigned long long seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (v > seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
 #endif
 }
 
@@ -17908,19 +17913,12 @@ static PGI_HD inline void pgi_set_point(const pgi_grid &g, int narrow, int64_t a
     pgi_set_value<double>(pgi_vector_at<double>(g, narrow, at), narrow, 0, value);
 }
 
-template <class T> struct pgi_set_operator {
-    pgi_cell_operator<T> value, *to;
-    PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const { *to = value; }
-};
 template <class T> static void pgi_set_operators(pg_solver *s)
 {
-    for (int which = 0; which < PGI_OPERATORS; which++) {
-        const pgi_level *const l = which == PGI_OF_OUTER ? &s->outer : &s->level[0];
-        pgi_set_operator<T> set = {pgi_operator_of<T>(s, l), pgi_place_of_operator<T>(s, which)};
-        set.value.apart = set.to;
-        pgi_for_each(s, 1, set);
-    }
+    pgi_cell_operator<T> a[PGI_OPERATORS];
+    for (int which = 0; which < PGI_OPERATORS; which++)
+        a[which] = pgi_operator_of<T>(s, which == PGI_OF_OUTER ? &s->outer : &s->level[0]);
+    pgi_copy_now(s, pgi_place_of_operator<T>(s, 0), a, sizeof a);
 }
 
 // A row: (A u) = sum of c[q] (u - u_q) + reaction u, over the six directions x low, x high, ...
@@ -18689,7 +18687,7 @@ struct pgi_check_media {
     const void *array[8];    // beta_face, openness, beta_cell, alpha_cell
     int wide, periodic[3];
     int64_t *bad, *fluid;    // fluid: 0, or -1 where there is any
-    PGI_HD void found(int what, int64_t at) const { pgi_atomic_least(bad, (int64_t)what << PGI_BAD_SHIFT | at); }
+    PGI_HD void found(int what, int64_t at) const { pgi_atomic_min(bad, (int64_t)what << PGI_BAD_SHIFT | at); }
     PGI_HD void check(int q, int64_t at) const
     {
         const double v = wide ? ((const double *)array[q])[at] : (double)((const float *)array[q])[at];
@@ -18714,7 +18712,7 @@ struct pgi_check_media {
         const int kind = mask ? mask[i + j * stride[0] + k * stride[1]] : (int)PG_FLUID;
         if (kind > PG_AIR) found(PGI_BAD_MASK, i + (int64_t)n[0] * (j + (int64_t)n[1] * k));
         const int begins = i == 0 || !mask || mask[i - 1 + j * stride[0] + k * stride[1]] != PG_FLUID;    // a row of it
-        if (kind == PG_FLUID && begins && *(volatile int64_t *)fluid == 0) pgi_atomic_least(fluid, -1);
+        if (kind == PG_FLUID && begins && *(volatile int64_t *)fluid == 0) pgi_atomic_min(fluid, (int64_t)-1);
     }
 };
 
@@ -18794,12 +18792,20 @@ template <class BODY> static void pgi_for_eighths(pg_solver *s, const int n[3], 
     pgi_for_points(s, eighths, body);
 }
 
-// The bytes of cells, see pgi_cells.
+// The bytes of cells, see pgi_cells, and the bricks that have fluid.
 struct pgi_classify {
     pgi_cell_operator<double> a;
     const unsigned char *mask;
     int64_t stride[2];
     unsigned char *kind;
+    pgi_bricks bricks;    // all is 0 before
+    PGI_HD void mark_brick(int i, int j, int k) const
+    {
+        static_assert((1 << PGI_BRICK_BITS) % PGI_WORD == 0, "eight cells are of one brick");
+        const int I = i >> bricks.shift[0], J = j >> bricks.shift[1], K = k >> bricks.shift[2];
+        unsigned *const word = bricks.words + I + bricks.n[0] * (J + (int64_t)bricks.n[1] * (K / 32));
+        if (!(*(volatile unsigned *)word >> K % 32 & 1)) pgi_atomic_or(word, 1u << K % 32);
+    }
     // Flags: is a face of these cells open by its coefficient?
     PGI_HD uint64_t by_fields(uint64_t open, int q, const pgi_eight_cells &e) const
     {
@@ -18817,6 +18823,7 @@ struct pgi_classify {
         const pgi_eight_cells e(mask, axis, stride[0], stride[1], eighth, j, k);
         const uint64_t live = pgi_are(e.own, PG_FLUID) & e.cells();
         uint64_t word = live * PGI_LIVE;
+        if (live && bricks.words) mark_brick(e.begin, j, k);
         for (int q = 0; q < 6 && live; q++) {
             uint64_t outer;
             const uint64_t there = e.beside(q, &outer);
@@ -18830,13 +18837,16 @@ struct pgi_classify {
     }
 };
 
-// Marks plain cells, see PGI_PLAIN.
+// Marks plain cells, see PGI_PLAIN, of two rows at a time, and packs quads of them where there are any.
 struct pgi_mark_plain {
     pgi_cell_operator<double> a;
     unsigned char *kind;
-    PGI_HD void operator()(int eighth, int j, int k) const
+    unsigned *quads;    // or NULL
+    // Returns the bytes; outside of the box those of plain cells.
+    PGI_HD uint64_t mark(int eighth, int j, int k) const
     {
         const pgi_axis<double> *const axis = a.b.axis;
+        if (j >= axis[1].n) return PGI_ONES * PGI_PLAIN;
         const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         uint64_t plain = pgi_bits_of(e.own, 6);
         for (int q = 0; q < 6 && plain; q++) {
@@ -18846,75 +18856,47 @@ struct pgi_mark_plain {
         }
         // The other bits, which others read, stay.
         if (plain) pgi_store_eight(kind + e.at, e.count, e.own | plain * PGI_PLAIN);
+        return e.own | (plain | (PGI_ONES & ~e.cells())) * PGI_PLAIN;
     }
-};
-struct pgi_pack_quads {
-    int n[3];
-    const unsigned char *kind;
-    unsigned *quads;
-    PGI_HD void operator()(int I, int J, int k) const
+    PGI_HD void operator()(int eighth, int J, int k) const
     {
-        unsigned word = 0;
-        for (int q = 0; q < 4; q++) {
-            const int i = 2 * I + (q & 1), j = 2 * J + q / 2;
-            word |= (i < n[0] && j < n[1] ? kind[i + n[0] * (j + n[1] * (int64_t)k)] : (unsigned)PGI_PLAIN) << 8 * q;
-        }
-        quads[I + (n[0] + 1) / 2 * (J + (n[1] + 1) / 2 * (int64_t)k)] = word;
-    }
-};
-
-// Finds the bricks that have fluid: a row of them of a plane at a time. All is 0 before.
-struct pgi_find_bricks {
-    int n[3];
-    const unsigned char *kind;
-    pgi_bricks to;
-    PGI_HD void operator()(int I, int J, int k) const
-    {
-        const int side[2] = {1 << to.shift[0], 1 << to.shift[1]};
-        unsigned live = 0;
-        for (int j = J * side[1]; j < (J + 1) * side[1] && j < n[1]; j++)
-            for (int i = I * side[0]; i < (I + 1) * side[0] && i < n[0]; i++)
-                live |= kind[i + n[0] * (j + n[1] * (int64_t)k)];
-        const int K = k >> to.shift[2];
-        if (live & PGI_LIVE) pgi_atomic_or(to.words + I + to.n[0] * (J + (int64_t)to.n[1] * (K / 32)), 1u << K % 32);
-    }
-};
-// Puts 0 where no operation writes.
-struct pgi_clear_bricks {
-    pgi_bricks bricks;
-    pgi_grid to;
-    int narrow;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        if (!pgi_any_fluid(bricks, i, j, k, k + 1)) pgi_set_point(to, narrow, i + j * to.sj + k * to.sk, 0);
+        const int width = (a.b.axis[0].n + 1) / 2, height = (a.b.axis[1].n + 1) / 2, first = PGI_WORD / 2 * eighth;
+        const uint64_t low = mark(eighth, 2 * J, k), high = mark(eighth, 2 * J + 1, k);
+        for (int q = 0; q < PGI_WORD / 2 && quads && first + q < width; q++)
+            quads[first + q + width * (J + height * (int64_t)k)] =
+                (unsigned)(low >> 16 * q & 0xffff) | (unsigned)(high >> 16 * q & 0xffff) << 16;
     }
 };
 
 // f as the equation has it, in a grid of its own: with the boundary data of faces; 0 where there is no row.
-template <class T> struct pgi_gather_rhs {
+struct pgi_gather_rhs {
     pgi_cell_operator<double> a;
     const pgi_faces *faces;
     pgi_grid from, to;
-    PGI_HD void operator()(int i, int j, int k) const
+    int narrow;
+    PGI_HD double face_value(int q, int64_t place) const
     {
         const pgi_state *const st = a.b.state;
+        return narrow ? (double)pgi_face_value<float>(faces, st, q, place) : pgi_face_value<double>(faces, st, q, place);
+    }
+    PGI_HD void operator()(int i, int j, int k) const
+    {
         const int64_t cell = pgi_cell_at(a.b, i, j, k);
-        T sum = 0;
+        double sum = 0;
         if (pgi_has_row(a, a.kind[cell], cell)) {
             const int at[3] = {i, j, k};
             const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k,
                                       i + (int64_t)faces->n[0] * j};
-            sum = pgi_data<T>(from)[i + j * from.sj + k * from.sk];
-            const unsigned given = st->face_mask & faces->mask;
+            const unsigned given = a.b.state->face_mask & faces->mask;
+            sum = pgi_point_of(from, narrow, i + j * from.sj + k * from.sk);
             PGI_UNROLLED
             for (int q = 0; q < 6 && given; q++) {
                 if (!(given >> q & 1) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
                 const double factor = pgi_face_factor(pgi_apart(a), q, at, cell);
-                if (factor > 0)
-                    sum += (T)(faces->coefficient[q] * factor) * pgi_face_value<T>(faces, st, q, place[q / 2]);
+                if (factor > 0) sum += faces->coefficient[q] * factor * face_value(q, place[q / 2]);
             }
         }
-        pgi_data<T>(to)[i + j * to.sj + k * to.sk] = sum;
+        pgi_set_point(to, narrow, i + j * to.sj + k * to.sk, sum);
     }
 };
 
@@ -18968,10 +18950,14 @@ struct pgi_clear_outside {
             pgi_set_point(to, narrow, at, pgi_point_of(from, narrow, i + j * from.sj + k * from.sk));
     }
 };
+static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow)
+{
+    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow};
+    pgi_for_points(s, s->outer.n, body);
+}
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 {
-    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, pgi_is_f32(s->desc.flags)};
-    pgi_for_points(s, s->outer.n, body);
+    pgi_clear_grid(s, from, to, pgi_is_f32(s->desc.flags));
 }
 
 // ---- pockets: connected parts of the fluid ----
@@ -19173,28 +19159,40 @@ static PGI_HD inline double pgi_weight_in_mean(const pgi_cell_operator<double> &
     return volume * fmin(1.0, 1000 * open);
 }
 
-// Adds up the weights of the cells of each pocket, or weight times value.
-struct pgi_sum_pockets {
+// Adds up the weights of the cells of each component, those from `first` on, or weight times value. most: of |x|;
+// OF_STATE: what the sums before have found; TO_BE_FOUND: nothing is added up, but it is found.
+struct pgi_sum_parts {
+    enum { OF_STATE = -1, TO_BE_FOUND = 0 };
     pgi_cell_operator<double> a;
-    const int *pocket, *pockets;
+    const int *part, *parts;    // parts: 0: there are none; or NULL
+    int first, end;
     pgi_grid x;    // none: weights alone
     int narrow, by_openness, lifts;
     pgi_fixed fixed;
-    double largest_weight;
+    double largest_weight, most;
+    unsigned long long *found;
     int64_t *sum;
+    PGI_HD void find(double v) const
+    {
+        const double size = fabs(v);
+        unsigned long long bits;    // of Inf and NaN the largest
+        memcpy(&bits, &size, sizeof bits);
+        if (bits > *(const volatile unsigned long long *)found) pgi_atomic_max(found, bits);
+    }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const pgi_state *const st = a.b.state;
-        if (*pockets == 0 || (x.base && (st->alpha != 0) != lifts)) return;
-        const int p = pocket[pgi_cell_at(a.b, i, j, k)];
-        if (p < 0) return;
-        const double most = x.base ? st->sums[3] / st->unit_of_sums : 1;
-        if (!(most > 0) || !pgi_finite(most)) return;
-        const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) / most : 1;
-        int64_t part[2];
-        fixed.split(pgi_weight_in_mean(a, by_openness, i, j, k) / largest_weight * v, part);
-        pgi_atomic_add(sum + 2 * p, part[0]);
-        pgi_atomic_add(sum + 2 * p + 1, part[1]);
+        if (parts && (*parts == 0 || (x.base && (st->alpha != 0) != lifts))) return;
+        const int p = part[pgi_cell_at(a.b, i, j, k)] - first;
+        if (p < 0 || p >= end - first) return;
+        const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) : 1,
+                     unit = !x.base ? 1 : most == OF_STATE ? st->sums[3] / st->unit_of_sums : most;
+        if (x.base && most == TO_BE_FOUND) find(v);
+        if (!(unit > 0) || !pgi_finite(unit)) return;
+        int64_t half[2];
+        fixed.split(pgi_weight_in_mean(a, by_openness, i, j, k) / largest_weight * (v / unit), half);
+        pgi_atomic_add(sum + 2 * p, half[0]);
+        pgi_atomic_add(sum + 2 * p + 1, half[1]);
     }
 };
 
@@ -19220,34 +19218,31 @@ struct pgi_subtract_means {
         unsigned long long bits;    // the last one tells the sign
         memcpy(&bits, &size, sizeof bits);
         bits = (bits & ~1ull) | (mean < 0 ? 1 : 0);
-        if (bits > *(const volatile unsigned long long *)largest) pgi_atomic_most(largest, bits);
+        if (bits > *(const volatile unsigned long long *)largest) pgi_atomic_max(largest, bits);
     }
 };
 
-// Starts the count of what is removed from f.
-struct pgi_begin_means {
+// The count of what is removed from f: begins and ends.
+struct pgi_count_means {
     pgi_state *st;
     const int *pockets;
+    int capacity, ends;
     const int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
-        st->closed = *pockets;
-        st->pockets = st->alpha == 0 ? *pockets : 0;
+        if (ends) {
+            const unsigned long long bits = st->largest_mean & ~1ull;
+            memcpy(&st->removed, &bits, sizeof bits);
+            if (st->largest_mean & 1) st->removed = -st->removed;
+            return;
+        }
+        st->closed = *pockets < capacity ? *pockets : capacity;
+        st->pockets = st->alpha == 0 ? st->closed : 0;
         st->empty = overflow[-1] == 0;    // see pgi_check_media
         st->merged = overflow[0] != 0;
-        st->lost = st->alpha == 0 && overflow[1] != 0;
+        st->lost = st->alpha == 0 && *pockets > capacity;
         st->largest_mean = 0;
-    }
-};
-struct pgi_end_means {
-    pgi_state *st;
-    PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const
-    {
-        const unsigned long long bits = st->largest_mean & ~1ull;
-        memcpy(&st->removed, &bits, sizeof bits);
-        if (st->largest_mean & 1) st->removed = -st->removed;
     }
 };
 
@@ -19259,13 +19254,22 @@ static pgi_fixed pgi_fixed_of(const pg_solver *s)
     return fixed;
 }
 
+static pgi_sum_parts pgi_sums_of(const pg_solver *s, int64_t *sum)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    pgi_sum_parts sums = {pgi_wide_operator(s), o->pocket, NULL, 0, INT32_MAX, pgi_no_grid(),
+                          pgi_is_f32(s->desc.flags), 0, 0, pgi_fixed_of(s), o->largest_weight, 1,
+                          &s->state->largest_mean, sum};
+    return sums;
+}
+
 // Adds up what the cells of each singular component count for, see pgi_weight_in_mean.
 static void pgi_weigh_pockets(pg_solver *s, int by_openness)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pgi_fill_words(s, o->weight, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
-    const pgi_sum_pockets sums = {pgi_wide_operator(s), o->pocket, o->pockets,      pgi_no_grid(),     0,
-                                  by_openness,          0,         pgi_fixed_of(s), o->largest_weight, o->weight};
+    pgi_sum_parts sums = pgi_sums_of(s, o->weight);
+    sums.parts = o->pockets, sums.by_openness = by_openness;
     pgi_for_points(s, s->outer.n, sums);
 }
 
@@ -19280,16 +19284,14 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
               narrow = pgi_is_f32(s->desc.flags);
     const pgi_grid from = lifts ? r : x;
     if (s->work.cells.openness[0]) pgi_weigh_pockets(s, by_openness);    // in place of those of the other one
-    const pgi_cell_operator<double> a = pgi_wide_operator(s);
-    const pgi_fixed fixed = pgi_fixed_of(s);
     unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
     s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     pgi_fill_words(s, o->sum, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
-    const pgi_sum_pockets sums = {a,     o->pocket, o->pockets,        from,  narrow, by_openness,
-                                  lifts, fixed,     o->largest_weight, o->sum};
+    pgi_sum_parts sums = pgi_sums_of(s, o->sum);
+    sums.parts = o->pockets, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts, sums.most = sums.OF_STATE;
     pgi_for_points(s, s->outer.n, sums);
-    const pgi_subtract_means subtract = {a.b,   o->pocket, o->pockets, x,         narrow,
-                                         lifts, fixed,     o->sum,     o->weight, largest};
+    const pgi_subtract_means subtract = {sums.a.b, o->pocket,  o->pockets, x,         narrow,
+                                         lifts,    sums.fixed, o->sum,     o->weight, largest};
     pgi_for_points(s, s->outer.n, subtract);
 }
 
@@ -19300,32 +19302,19 @@ static void pgi_gather(pg_solver *s, int compatible)
     const int narrow = pgi_is_f32(s->desc.flags);
     const pgi_grid f = s->outer.f;
     const pgi_cell_operator<double> a = pgi_wide_operator(s);
-    const pgi_begin_means begin = {s->state, o->pockets, o->overflow};
-    if (compatible) pgi_for_each(s, 1, begin);    // else the report stays that of the last solve
-    pgi_in_precision(narrow, [&](auto t) {
-        const pgi_gather_rhs<decltype(t)> gather = {a, o->faces, o->given, f};
-        pgi_for_fluid(s, s->outer.n, o->bricks, gather);
-    });
+    pgi_count_means counts = {s->state, o->pockets, o->pocket_capacity, 0, o->overflow};
+    if (compatible) pgi_for_each(s, 1, counts);    // else the report stays that of the last solve
+    const pgi_gather_rhs gather = {a, o->faces, o->given, f, narrow};
+    pgi_for_fluid(s, s->outer.n, o->bricks, gather);
     if (o->values_capacity) {
         const pgi_add_values add = {a, o->kind, o->values, o->values_capacity, s->work.beta, f, narrow};
         pgi_for_each(s, o->values_capacity, add);
     }
     if (!compatible) return;
     pgi_project(s, f, PGI_MEANS_OF_RHS, f);
-    const pgi_end_means end = {s->state};
-    pgi_for_each(s, 1, end);
+    counts.ends = 1;
+    pgi_for_each(s, 1, counts);
 }
-
-struct pgi_limit_pockets {
-    int *pockets, capacity;
-    int64_t *overflow;
-    PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const
-    {
-        overflow[1] = *pockets > capacity;
-        if (*pockets > capacity) *pockets = capacity;
-    }
-};
 
 // The number of its connected part of the fluid for every cell, in the order of their first cells, and how many there
 // are. singular: of these parts alone
@@ -19355,50 +19344,18 @@ static void pgi_find_pockets(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pgi_label(s, 1, o->pocket_capacity);
-    const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity, o->overflow};
-    pgi_for_each(s, 1, limit);
     pgi_weigh_pockets(s, 0);
 }
 
-// Sums over parts of the fluid, those from `first` on, where their numbers are in place of pockets.
-struct pgi_sum_parts {
-    pgi_box<double> b;
-    const int *part;
-    int first, count;
-    pgi_grid x;    // none: 1
-    int narrow;
-    pgi_fixed fixed;
-    double largest_weight, most;    // most: of |x|; 0: to be found
-    unsigned long long *found;
-    int64_t *sum;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        const int p = part[pgi_cell_at(b, i, j, k)] - first;
-        if (p < 0 || (most > 0 && p >= count)) return;
-        const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) : 1, size = fabs(v);
-        if (most > 0) {
-            int64_t half[2];
-            fixed.split(pgi_cell_weight(b, i, j, k) / largest_weight * (v / most), half);
-            pgi_atomic_add(sum + 2 * p, half[0]);
-            pgi_atomic_add(sum + 2 * p + 1, half[1]);
-            return;
-        }
-        unsigned long long bits;    // of Inf and NaN the largest
-        memcpy(&bits, &size, sizeof bits);
-        if (bits > *(const volatile unsigned long long *)found) pgi_atomic_most(found, bits);
-    }
-};
-// x.base NULL: their volumes. most: as in the body. result: of `count` parts from `first` on
+// Sums over `count` parts of the fluid, where their numbers are in place of components. x.base NULL: their volumes
 static void pgi_sum_over_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
 {
-    const pgi_obstacles *const o = &s->obstacles;
-    unsigned long long *const found = &s->state->largest_mean;
-    const pgi_sum_parts sums = {s->outer.box64,  o->pocket,         first, count, x,     pgi_is_f32(s->desc.flags),
-                                pgi_fixed_of(s), o->largest_weight, most,  found, o->sum};
+    pgi_sum_parts sums = pgi_sums_of(s, s->obstacles.sum);
+    sums.x = x, sums.most = most, sums.first = first, sums.end = most > 0 ? first + count : INT32_MAX;
     if (most > 0)
-        pgi_fill_words(s, o->sum, 4 * (int64_t)count);
+        pgi_fill_words(s, sums.sum, 4 * (int64_t)count);
     else
-        pgi_fill_words(s, found, 2);
+        pgi_fill_words(s, sums.found, 2);
     pgi_for_points(s, s->outer.n, sums);
 }
 
@@ -20049,21 +20006,6 @@ struct pgi_join_begin {
         a.fine.root[i] = linked ? (int)i : -1;
     }
 };
-struct pgi_join_across {
-    pgi_joining a;
-    PGI_HD int64_t count() const { return a.is_wanted() ? a.list().nodes() : 0; }
-    PGI_HD void operator()(int64_t i) const
-    {
-        int at[3];
-        const pgi_list_level &fine = a.list();
-        fine.place((int)i, at);
-        const float diagonal = fine.diagonal((int)i);
-        fine.links((int)i, [&](int j, int, float c) {
-            if (j > (int)i && fine.cell[i] != fine.cell[j] && a.joins((int)i, at, diagonal, j, c))
-                pgi_unite(fine.root, (int)i, j);
-        });
-    }
-};
 // The cells of a coarse one on a level with a node for each cell, and in which parts links join them.
 template <class LEVEL> struct pgi_coarse_cell {
     int at[8][3], part[8];    // part: the least cell of it; -1: there is no such cell, or its row is empty
@@ -20154,16 +20096,6 @@ struct pgi_join_all {
         });
     }
 };
-// The end of a step: every node has its root beside it.
-struct pgi_join_flatten {
-    pgi_joining a;
-    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
-    PGI_HD void operator()(int64_t i) const
-    {
-        if (a.fine.root[i] >= 0) *(volatile int *)(a.fine.root + i) = pgi_root_of(a.fine.root, (int)i);
-        a.fine.aggregate[i] = 0;
-    }
-};
 // The root of the aggregate of node j; of a leaf, see pgi_join_leaves, that of the node which it follows.
 enum { PGI_LEAF = -2, PGI_LEAF_ROUNDS = 3 };    // PGI_LEAF - round: in place of a leaf's root
 static PGI_HD inline int pgi_root_with_leaves(const pgi_list &fine, int j)
@@ -20208,43 +20140,52 @@ struct pgi_joining_inside : pgi_joining {
         drawn = (drawn ^ drawn >> 15) * 0xc2b2ae3du;
         return (int)((bits >> 23 & 255) << 22 | (drawn ^ drawn >> 13) >> 10);
     }
-    // f(a, b, rank) for the strong links of node i to other aggregates in its cell
-    template <class F> PGI_HD void inside(int i, const F &f) const
+};
+// The end of a step: every node has its root beside it, and of lists `label` too.
+struct pgi_join_flatten {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
     {
+        const int own = a.fine.root[i] < 0 ? -1 : pgi_root_of(a.fine.root, (int)i);
+        if (own >= 0) *(volatile int *)(a.fine.root + i) = own;
+        a.fine.aggregate[i] = 0;
+        if (!a.fine.rows) a.label[i] = own, a.best[i] = 0;
+    }
+};
+// Steps by the strong links of nodes i: those of different cells are united; in a cell, the highest rank of the links of
+// an aggregate is found; and then two that have chosen each other are united.
+enum pgi_join_step { PGI_JOIN_ACROSS, PGI_JOIN_CHOOSE, PGI_JOIN_PAIRS };
+struct pgi_join_linked {
+    pgi_joining_inside a;
+    int step;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD int concerns(int i, int j) const
+    {
+        const int is_across = a.fine.cell[i] != a.fine.cell[j];
+        return step == PGI_JOIN_ACROSS ? is_across && j > i : !is_across && a.label[i] != a.label[j];
+    }
+    PGI_HD void act(int i, int j, float c) const
+    {
+        if (step == PGI_JOIN_ACROSS) {
+            pgi_unite(a.fine.root, i, j);
+            return;
+        }
+        const int own = a.label[i], other = a.label[j], rank = a.rank(own, other, c);
+        if (step == PGI_JOIN_CHOOSE)
+            pgi_atomic_max(a.best + own, rank);
+        else if (a.best[own] == rank && a.best[other] == rank)
+            pgi_unite(a.fine.root, own, other);
+    }
+    PGI_HD void operator()(int64_t node) const
+    {
+        const int i = (int)node;
         int at[3];
-        if (label[i] < 0) return;
-        list().place(i, at);
-        list().links(i, [&](int j, int, float c) {
-            if (fine.cell[i] == fine.cell[j] && label[i] != label[j] && joins(i, at, fine.d[i], j, c))
-                f(label[i], label[j], rank(label[i], label[j], c));
-        });
-    }
-};
-struct pgi_join_label {
-    pgi_joining_inside a;
-    PGI_HD int64_t count() const { return a.count(); }
-    PGI_HD void operator()(int64_t i) const
-    {
-        a.label[i] = a.fine.root[i] < 0 ? -1 : pgi_root_of(a.fine.root, (int)i);
-        a.best[i] = 0;
-    }
-};
-struct pgi_join_choose {
-    pgi_joining_inside a;
-    PGI_HD int64_t count() const { return a.count(); }
-    PGI_HD void operator()(int64_t i) const
-    {
-        a.inside((int)i, [&](int own, int, int rank) { pgi_atomic_max(a.best + own, rank); });
-    }
-};
-// Two that have chosen each other
-struct pgi_join_pairs {
-    pgi_joining_inside a;
-    PGI_HD int64_t count() const { return a.count(); }
-    PGI_HD void operator()(int64_t i) const
-    {
-        a.inside((int)i, [&](int own, int other, int rank) {
-            if (a.best[own] == rank && a.best[other] == rank) pgi_unite(a.fine.root, own, other);
+        if (step != PGI_JOIN_ACROSS && a.label[i] < 0) return;
+        a.list().place(i, at);
+        const float diagonal = a.fine.d[i];
+        a.list().links(i, [&](int j, int, float c) {
+            if (concerns(i, j) && a.joins(i, at, diagonal, j, c)) act(i, j, c);
         });
     }
 };
@@ -20324,23 +20265,6 @@ struct pgi_count_nodes {
         if (!a.fine.has_ended())
             a.fine.children(coarse, [&](int i) { found += a.fine.root[i] == i && a.fine.aggregate[i]; });
         for (int colour = 0; colour < to.colours; colour++) to.first[colour * to.cells + J] = colour == own ? found : 0;
-    }
-};
-
-// After the prefix sum: is the list too long?
-struct pgi_close_count {
-    pgi_list to;
-    int again;
-    int64_t *overflow;
-    PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const
-    {
-        const int nodes = to.first[to.colours * to.cells];
-        to.meta[PGI_NODES_OF] = nodes;
-        to.meta[PGI_MOST_OF_A_NODE] = 0;
-        if (again) return;
-        to.meta[PGI_IS_FULL] = nodes > to.capacity;
-        if (nodes > to.capacity) *overflow = 1;
     }
 };
 
@@ -20448,9 +20372,12 @@ struct pgi_gather_links {
     }
 };
 
-// A list whose links do not fit is left out: the level before it is the last one.
-struct pgi_close_links {
+// After a prefix sum. Of nodes: is the list too long? Of links: a list whose links do not fit is left out, and the level
+// before it is the last one.
+enum pgi_counted { PGI_COUNTED_NODES, PGI_COUNTED_AGAIN, PGI_COUNTED_LINKS };
+struct pgi_close_count {
     pgi_list to;
+    int what;
     int64_t *overflow;
     // On levels of middling size most threads would have no node. On others the lanes pay only where all wait for a
     // node of very many links.
@@ -20461,14 +20388,27 @@ struct pgi_close_links {
                   pays = pgi_has_very_many(to) || (is_large && nodes <= MIDDLING);
         return pays ? to.most_log_lanes : 0;
     }
-    PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const
+    PGI_HD void close_links() const
     {
         to.meta[PGI_IS_LEFT_OUT] = to.meta[PGI_LINKS_OF] > to.link_capacity;
         if (to.meta[PGI_IS_LEFT_OUT]) *overflow = 1, to.meta[PGI_NODES_OF] = 0;
         to.meta[PGI_IS_EXACT] = to.meta[PGI_NODES_OF] <= PGI_EXACT_NODES;
         to.meta[PGI_LOG_LANES_OF] = log_lanes();
         to.meta[PGI_HAS_LARGE_COLUMNS] = 0;
+    }
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const
+    {
+        const int nodes = to.first[to.colours * to.cells];
+        if (what == PGI_COUNTED_LINKS) {
+            close_links();
+            return;
+        }
+        to.meta[PGI_NODES_OF] = nodes;
+        to.meta[PGI_MOST_OF_A_NODE] = 0;
+        if (what == PGI_COUNTED_AGAIN) return;
+        to.meta[PGI_IS_FULL] = nodes > to.capacity;
+        if (nodes > to.capacity) *overflow = 1;
     }
 };
 // A link has two values, which differ by rounding: that of the lower node is taken for both, so that levels are
@@ -21610,7 +21550,6 @@ static void pgi_find_leaves(pg_solver *s, const pgi_joining &joining, int64_t mo
     if (joining.fine.rows || joining.again) return;
     const pgi_joining_inside inside(joining);
     pgi_fill_words(s, joining.to.first, joining.to.cells);    // where pgi_join_members counts
-    pgi_for_each(s, most, pgi_join_label{inside});
     pgi_for_each(s, most, pgi_join_members{inside});
     for (int round = 0; round < PGI_LEAF_ROUNDS; round++)
         pgi_for_each(s, most, pgi_join_leaves{inside, PGI_LEAF - round});
@@ -21624,13 +21563,13 @@ static void pgi_join(pg_solver *s, const pgi_joining &joining, int64_t most)
         return;
     }
     pgi_for_each(s, most, pgi_join_begin{joining});
-    pgi_for_each(s, most, pgi_join_across{joining});
+    pgi_for_each(s, most, pgi_join_linked{inside, PGI_JOIN_ACROSS});
+    pgi_for_each(s, most, pgi_join_flatten{inside});
     for (inside.turn = 0; inside.turn < ROUNDS; inside.turn++) {
-        pgi_for_each(s, most, pgi_join_label{inside});
-        pgi_for_each(s, most, pgi_join_choose{inside});
-        pgi_for_each(s, most, pgi_join_pairs{inside});
+        pgi_for_each(s, most, pgi_join_linked{inside, PGI_JOIN_CHOOSE});
+        pgi_for_each(s, most, pgi_join_linked{inside, PGI_JOIN_PAIRS});
+        pgi_for_each(s, most, pgi_join_flatten{inside});
     }
-    pgi_for_each(s, most, pgi_join_flatten{joining});
 }
 
 // most: nodes of the fine level
@@ -21644,7 +21583,7 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
         if (again) {
             pgi_for_each(s, most, pgi_join_begin{joining});
             pgi_for_each(s, to.cells, pgi_join_all{joining});
-            pgi_for_each(s, most, pgi_join_flatten{joining});
+            pgi_for_each(s, most, pgi_join_flatten{pgi_joining_inside(joining)});
         } else {
             pgi_join(s, joining, most);
         }
@@ -21652,8 +21591,8 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
         pgi_for_each(s, most, pgi_join_alive{joining});
         pgi_for_each(s, to.cells, pgi_count_nodes{joining});
         pgi_prefix_sum(s, to.first, slots, to.first + slots, s->obstacles.scan, again ? to.meta + PGI_IS_FULL : NULL);
-        const pgi_close_count close = {to, again, s->obstacles.overflow};
-        pgi_for_each(s, 1, close);
+        const int counted = again ? PGI_COUNTED_AGAIN : PGI_COUNTED_NODES;
+        pgi_for_each(s, 1, pgi_close_count{to, counted, s->obstacles.overflow});
     }
     const pgi_joining joined = {fine, to, 0};
     pgi_for_each(s, to.cells, pgi_number_nodes{joined});
@@ -21665,8 +21604,7 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
         if (fills) break;
         pgi_fill_words(s, to.begin, to.capacity + 1, 0, NULL, to.meta + PGI_NODES_OF);    // it goes over all the room
         pgi_prefix_sum(s, to.begin, to.capacity + 1, to.meta + PGI_LINKS_OF, s->obstacles.scan, NULL);
-        const pgi_close_links close = {to, s->obstacles.overflow};
-        pgi_for_each(s, 1, close);
+        pgi_for_each(s, 1, pgi_close_count{to, PGI_COUNTED_LINKS, s->obstacles.overflow});
         pgi_fill_words(s, to.first, slots + 1, 0, to.meta + PGI_IS_LEFT_OUT);
         pgi_fill_words(s, fine.aggregate, most, -1, to.meta + PGI_IS_LEFT_OUT);
     }
@@ -22010,22 +21948,18 @@ static void pgi_make_matrix(pg_solver *s)
     (void)s;
 }
 // At creation: nodes have been counted, and levels that have more than cells of the box are not small.
-struct pgi_ask_fits {
-    pgi_small_visit visit;
-    int64_t *answer;
-    PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const { *answer = visit.fits(); }
-};
-static int64_t pgi_read_number(pg_solver *s, const int64_t *from);
 static void pgi_choose_small(pg_solver *s)
 {
     pgi_obstacles *const o = &s->obstacles;
     const int first = o->small;
-    pgi_ask_fits ask;
-    ask.answer = o->bad + 4;
-    for (; pgi_plan_small(s, &ask.visit); o->small++) {
-        pgi_for_each(s, 1, ask);
-        if (pgi_read_number(s, ask.answer)) break;
+    pgi_small_visit visit;
+    int meta[pgi_small_visit::LEVELS][PGI_METAS];
+    for (; pgi_plan_small(s, &visit); o->small++) {
+        for (int q = 0; q < visit.levels; q++) {
+            pgi_copy_now(s, meta[q], visit.list[q].meta, sizeof meta[q]);
+            visit.list[q].meta = meta[q];
+        }
+        if (visit.fits()) break;
     }
     if (o->small != first) pgi_make_matrix(s);
 }
@@ -22248,10 +22182,10 @@ static const int *pgi_media_bounds(const pg_solver *s, int q)
 // rows of planes.
 static void pgi_copy_media_part(pg_solver *s, int q, const void *array, char *to)
 {
-    const int *const n = s->work.n, rank = s->comm->rank, last = rank == s->comm->ranks - 1;
+    const int *const n = s->work.n, *const own = s->outer.part.own, last = own[1] == n[2];
     const int64_t *const stride = s->work.cells.stride_mask, plane = pgi_media_plane(s, q);
     const char *const from = (const char *)array;
-    const int planes = s->bounds[rank + 1] - s->bounds[rank], flat = n[1] == 1,
+    const int planes = own[1] - own[0], flat = n[1] == 1,
               at_once = flat || stride[1] == n[1] * stride[0];
     if (q < 8) {
         pgi_copy_rows(s, to, 0, from, 0, (size_t)((planes + (last && (q == 2 || q == 5))) * plane), 1);
@@ -22301,35 +22235,16 @@ static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask, in
 // Copies the mask, which is the caller's to change afterwards, and what is in host memory to the device. Then it waits.
 static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coefficients)
 {
-    const pgi_obstacles *const o = &s->obstacles;
+    pg_desc work = s->work;
     if (s->comm) {
         pgi_stage_media_of_ranks(s, mask, coefficients);
         return;
     }
-    if (!s->staged && mask) {
-        const pgi_copy_mask copy = {mask,
-                                    {s->work.cells.stride_mask[0], s->work.cells.stride_mask[1]},
-                                    (unsigned char *)o->copy[8],
-                                    {s->work.n[0], s->work.n[1]}};
-        pgi_for_points(s, s->work.n, copy);
-    }
+    if (mask) pgi_copy_media_part(s, 8, mask, s->obstacles.copy[8]);
+    for (int q = 0; q < 8 && coefficients && s->staged; q++)
+        if (*pgi_media_field(&work, q)) pgi_copy_media_part(s, q, *pgi_media_field(&work, q), s->obstacles.copy[q]);
 #if PGI_GPU
-    const cudaStream_t stream = (cudaStream_t)s->desc.stream;
-    pg_desc work = s->work;
-    if (!s->staged) return;
-    if (mask)
-        for (int k = 0; k < work.n[2]; k++)
-            PGI_CUDA(s, cudaMemcpy2DAsync(o->copy[8] + (size_t)k * (size_t)work.n[1] * (size_t)work.n[0],
-                                          (size_t)work.n[0], mask + k * work.cells.stride_mask[1],
-                                          (size_t)(work.n[1] > 1 ? work.cells.stride_mask[0] : work.n[0]), (size_t)work.n[0],
-                                          (size_t)work.n[1], cudaMemcpyHostToDevice, stream));
-    for (int q = 0; q < 8 && coefficients; q++)
-        if (*pgi_media_field(&work, q))
-            PGI_CUDA(s, cudaMemcpyAsync(o->copy[q], *pgi_media_field(&work, q), pgi_media_bytes(&work, q),
-                                        cudaMemcpyHostToDevice, stream));
-    PGI_CUDA(s, cudaStreamSynchronize(stream));
-#else
-    (void)coefficients;
+    if (s->staged) PGI_CUDA(s, cudaStreamSynchronize(s->stream));
 #endif
 }
 
@@ -22346,7 +22261,7 @@ struct pgi_set_cells {
         if (!bad) return;
         bad[0] = (int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT;
         bad[1] = fluid;
-        bad[2] = bad[3] = 0;
+        bad[2] = 0;
     }
 };
 
@@ -22362,40 +22277,28 @@ static void pgi_read_media(pg_solver *s)
     pgi_for_each(s, 1, set);
     const int places[3] = {l->n[0] + 1, l->n[1] + 1, l->n[2] + 1};
     if (!o->checked) pgi_for_points(s, places, check);
-    const pgi_classify classify = {pgi_wide_operator(s), check.mask, {check.stride[0], check.stride[1]}, o->kind};
+    const pgi_bricks &b = o->bricks;
+    const pgi_classify classify = {pgi_wide_operator(s), check.mask, {check.stride[0], check.stride[1]}, o->kind, b};
+    if (b.words) pgi_fill_words(s, b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]);
     pgi_for_eighths(s, l->n, classify);
-    if (o->bricks.words) {
-        const pgi_bricks &b = o->bricks;
-        const pgi_find_bricks find = {{l->n[0], l->n[1], l->n[2]}, o->kind, b};
-        const int places[3] = {b.n[0], b.n[1], l->n[2]};
-        pgi_fill_words(s, b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]);
-        pgi_for_points(s, places, find);
-    }
     if (classify.a.is_masked) {
-        const pgi_mark_plain mark = {classify.a, o->kind};
-        const int quads[3] = {(l->n[0] + 1) / 2, (l->n[1] + 1) / 2, l->n[2]};
-        const pgi_pack_quads pack = {{l->n[0], l->n[1], l->n[2]}, o->kind, o->quads};
-        pgi_for_eighths(s, l->n, mark);
-        if (o->quads) pgi_for_points(s, quads, pack);
+        const int rows_by_twos[3] = {l->n[0], (l->n[1] + 1) / 2, l->n[2]};
+        const pgi_mark_plain mark = {classify.a, o->kind, o->quads};
+        pgi_for_eighths(s, rows_by_twos, mark);
     }
     pgi_find_pockets(s);
 }
 
-static void pgi_clear_grid(pg_solver *s, pgi_grid g, int single)
-{
-    const pgi_bricks &bricks = s->obstacles.bricks;
-    if (!bricks.words || !g.base) return;
-    const pgi_clear_bricks body = {bricks, g, single};
-    pgi_for_points(s, s->outer.n, body);
-}
 // The grids of the workspace in bricks without fluid, where operations neither read nor write
 static void pgi_clear_vectors(pg_solver *s)
 {
-    const int single = pgi_is_f32(s->desc.flags);
-    pgi_clear_grid(s, s->outer.f, single);
-    for (int q = 0; q < PGI_KRYLOV_ALL && s->krylov; q++)
-        if (!s->vector[q].indirect) pgi_clear_grid(s, s->vector[q], single);    // not the caller's u
-    if (s->mixed) pgi_clear_grid(s, s->level[0].f, 1);
+    if (!s->obstacles.bricks.words) return;
+    pgi_clear_cells(s, s->outer.f, s->outer.f);
+    for (int q = 0; q < PGI_KRYLOV_ALL && s->krylov; q++) {
+        const pgi_grid &own = s->vector[q];
+        if (own.base && !own.indirect) pgi_clear_cells(s, own, own);    // not the caller's u
+    }
+    if (s->mixed) pgi_clear_grid(s, s->level[0].f, s->level[0].f, 1);
 }
 static void pgi_clear_lattice(pg_solver *s)
 {
@@ -22470,7 +22373,7 @@ template <class LEVEL> struct pgi_measure_parts {
 template <class LEVEL> static void pgi_measure(pg_solver *s, const LEVEL &fine)
 {
     const int *const n = s->level[0].n;
-    const pgi_measure_parts<LEVEL> body = {fine, s->obstacles.bad + 5};
+    const pgi_measure_parts<LEVEL> body = {fine, s->obstacles.measured};
     const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
     pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
     pgi_for_points(s, runs, body);
@@ -22494,7 +22397,6 @@ static void pgi_name_cycle(pg_solver *s)
 
 // A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
 // is a labyrinth. At creation and for new media: then graphs are recorded anew, if it is another kind.
-static void pgi_read_numbers(pg_solver *s, const int64_t *from, int count, int64_t *to);
 static void pgi_layout_levels(pg_solver *s, pgi_arena *arena);
 static void pgi_choose_levels(pg_solver *s)
 {
@@ -22502,9 +22404,9 @@ static void pgi_choose_levels(pg_solver *s)
     const pg_desc *const d = &s->work;
     const double points = (double)s->level[0].points, coarse = points / (1 << s->desc.dim);
     const int kind = o->kind_of_levels(), small = o->small;
-    int64_t found[PGI_MEASURES];
+    int64_t found[PGI_MEASURES] = {0};
     pgi_measure_finest(s);
-    pgi_read_numbers(s, o->bad + 5, PGI_MEASURES, found);
+    pgi_copy_now(s, found, o->measured, sizeof found);
     const int varies = d->cells.beta_face[0] || d->cells.beta_cell;
     const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
                  follow = (double)found[PGI_PARTS_FOLLOW];
@@ -22561,47 +22463,16 @@ static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int fro
                      [&](auto t) { pgi_masked_cycle<decltype(t)>(s, u, rhs, from_zero); });
 }
 
-// Numbers that an operation has left on the device.
-static void pgi_read_numbers(pg_solver *s, const int64_t *from, int count, int64_t *to)
-{
-    const size_t bytes = (size_t)count * sizeof *to;
-    memset(to, 0, bytes);
-#if PGI_GPU
-    if (s->cuda) {
-        PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)s->desc.stream));
-        if (s->comm)
-            pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->desc.stream));
-        else
-            PGI_CUDA(s, cudaStreamSynchronize((cudaStream_t)s->desc.stream));
-        return;
-    }
-#endif
-    (void)s;
-    memcpy(to, from, bytes);
-}
-static int64_t pgi_read_number(pg_solver *s, const int64_t *from)
-{
-    int64_t value;
-    pgi_read_numbers(s, from, 1, &value);
-    return value;
-}
-
 // Element number `at` of an array of the caller's, or of its copy, in whatever memory that is.
-static double pgi_media_value(const pg_solver *s, const void *array, int64_t at)
+static double pgi_media_value(pg_solver *s, const void *array, int64_t at)
 {
-    const size_t element = s->desc.flags & PG_F32 ? sizeof(float) : sizeof(double);
     double wide = NAN;
     float narrow = NAN;
-    void *const to = element == sizeof wide ? (void *)&wide : (void *)&narrow;
-    const char *const from = (const char *)array + (size_t)at * element;
-#if PGI_GPU
-    if (s->cuda) {
-        cudaMemcpy(to, from, element, cudaMemcpyDefault);
-        return element == sizeof wide ? wide : (double)narrow;
-    }
-#endif
-    memcpy(to, from, element);
-    return element == sizeof wide ? wide : (double)narrow;
+    if (s->desc.flags & PG_F32)
+        pgi_copy_now(s, &narrow, (const float *)array + at, sizeof narrow);
+    else
+        pgi_copy_now(s, &wide, (const double *)array + at, sizeof wide);
+    return s->desc.flags & PG_F32 ? (double)narrow : wide;
 }
 
 // The name of array q in the order of pgi_check_media, of this axis.
@@ -22614,24 +22485,17 @@ static void pgi_media_name(int q, int axis, char name[16])
 }
 
 // A byte of a mask, which is in host memory or on the device.
-static int pgi_mask_value(const pg_solver *s, const pgi_check_media &check, int64_t at)
+static int pgi_mask_value(pg_solver *s, const pgi_check_media &check, int64_t at)
 {
     int cell[3];
     unsigned char value = 0;
     pgi_place_of(check.n, at, cell);
-    const unsigned char *const from = check.mask + cell[0] + cell[1] * check.stride[0] + cell[2] * check.stride[1];
-#if PGI_GPU
-    if (s->cuda) {
-        cudaMemcpy(&value, from, 1, cudaMemcpyDefault);
-        return value;
-    }
-#endif
-    (void)s, (void)value;
-    return *from;
+    pgi_copy_now(s, &value, check.mask + cell[0] + cell[1] * check.stride[0] + cell[2] * check.stride[1], 1);
+    return value;
 }
 
 // In words, what pgi_check_media has found.
-static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, const int first[3])
+static pg_status pgi_judge_media(pg_solver *s, const pgi_check_media &check, int64_t bad, const int first[3])
 {
     const int what = (int)(bad >> PGI_BAD_SHIFT), q = what - PGI_BAD_BETA_FACE;
     const int64_t at = bad & (((int64_t)1 << PGI_BAD_SHIFT) - 1);
@@ -22761,12 +22625,7 @@ static pg_status pgi_check_lists(pg_solver *s, const pg_cell_value *const list[2
     unsigned char *const mask = (unsigned char *)malloc(cells);
     pg_status status = PG_OK;
     if (!mask) return pgi_refuse(PG_ERROR_MEMORY, "not enough host memory for %zu bytes of a mask", cells);
-#if PGI_GPU
-    if (s->cuda)
-        PGI_CUDA(s, cudaMemcpy(mask, s->obstacles.copy[8], cells, cudaMemcpyDeviceToHost));
-    else
-#endif
-        memcpy(mask, s->obstacles.copy[8], cells);
+    pgi_copy_now(s, mask, s->obstacles.copy[8], cells);
     for (int solid = 0; solid < 2 && status == PG_OK && s->failed == PG_OK; solid++)
         status = pgi_check_sides(s, list[solid], number[solid], solid,
                                  {mask, {s->desc.n[0], (int64_t)s->desc.n[0] * s->desc.n[1]}});
@@ -22783,16 +22642,7 @@ static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[
     pgi_side_value *const sorted = (pgi_side_value *)malloc(bytes);
     if (!sorted) return pgi_refuse(PG_ERROR_MEMORY, "not enough host memory for %zu bytes of lists", bytes);
     const pg_status status = pgi_sort_values(s, list, number, sorted);
-    if (status == PG_OK) {
-#if PGI_GPU
-        if (s->cuda) {
-            const cudaStream_t stream = (cudaStream_t)s->desc.stream;
-            PGI_CUDA(s, cudaMemcpyAsync(o->values, sorted, bytes, cudaMemcpyHostToDevice, stream));
-            PGI_CUDA(s, cudaStreamSynchronize(stream));
-        } else
-#endif
-            memcpy(o->values, sorted, bytes);
-    }
+    if (status == PG_OK) pgi_copy_now(s, o->values, sorted, bytes);
     free(sorted);
     return status == PG_OK ? s->failed : status;
 }
@@ -22813,7 +22663,8 @@ static pg_status pgi_begin_masked(pg_solver *s)
     pgi_set_operators<float>(s);
 #endif
     pgi_refresh(s, 1);
-    const int64_t bad = pgi_read_number(s, o->bad);
+    int64_t bad = 0;
+    pgi_copy_now(s, &bad, o->bad, sizeof bad);
     const int origin[3] = {0, 0, 0};
     PGI_TRY(s->failed);
     PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, origin));
@@ -23066,8 +22917,9 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * PGI_OPERATORS);
     pgi_layout_bricks(s, arena);
     pgi_layout_quads(s, arena);
-    o->bad = (int64_t *)pgi_take_block(arena, (5 + PGI_MEASURES) * sizeof(int64_t));
+    o->bad = (int64_t *)pgi_take_block(arena, (3 + PGI_MEASURES) * sizeof(int64_t));
     o->overflow = o->bad ? o->bad + 2 : NULL;
+    o->measured = o->bad ? o->bad + 3 : NULL;
     o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
     o->pocket = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
     o->pockets = (int *)pgi_take_block(arena, sizeof(int));
