@@ -906,12 +906,10 @@ struct pgi_obstacles {
     const pgi_faces *faces;
     pgi_side_value *values;
     int values_capacity, air_values;
-    int64_t *bad;         // see pgi_check_media; `overflow`; then `measured`
-    int64_t *measured;    // see pgi_measure_parts
+    int64_t *bad;         // see pgi_check_media; then `overflow`, and the numbers of pgi_measure_parts
     int checked;          // what pgi_read_media reads next has been checked in host memory already: 1; 2: it has no fluid
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
-    // Pockets: the number of each cell's, -1: none, and how many there are, of which so many as there is room for have
-    // numbers; the weight of each, and sums over them
+    // Pockets: the number of each cell's, -1: none, or no room; how many there are; weights, and sums over them
     int *pocket, *pockets;
     int64_t *weight, *sum;
     int pocket_capacity;
@@ -18432,7 +18430,7 @@ template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence 
 
 // The others that have a product or the diagonal are seldom, so that one kernel has them all: which one it is, and what
 // that reads and writes, is known when it runs. PGI_MAGNITUDE is the norm of D u, if the state asks for it.
-enum { PGI_MAGNITUDE = -1 };
+enum { PGI_MAGNITUDE = -1, PGI_RESIDUAL_NORM = -2 };
 #define PGI_SELDOM_AMONG_CELLS(X)                                                                                      \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_INVERSE, pgi_of_inverse)                                                                                     \
@@ -18440,7 +18438,8 @@ enum { PGI_MAGNITUDE = -1 };
     X(PGI_INVERSE_AGAIN, pgi_of_inverse_again)                                                                         \
     X(PGI_PIPECG_DIAGONAL, pgi_of_pipecg_diagonal)                                                                     \
     X(PGI_BICG_PRODUCT, pgi_of_bicg_product)                                                                           \
-    X(PGI_BICG_SECOND, pgi_of_bicg_second)
+    X(PGI_BICG_SECOND, pgi_of_bicg_second)                                                                             \
+    X(PGI_RESIDUAL_NORM, pgi_of_residual)
 template <class T> struct pgi_seldom_recurrence {
     enum { RESIDENT = 2, VECTORS = 8, MORE = 4 };
     pgi_cell_operator<T> a;
@@ -18451,7 +18450,7 @@ template <class T> struct pgi_seldom_recurrence {
     };    // is looked at ahead
     PGI_HD int wanted() const { return recurrence != PGI_MAGNITUDE || a.b.state->seek; }
     PGI_HD int first() const { return norm ? 0 : 4; }
-    PGI_HD int end() const { return recurrence == PGI_MAGNITUDE ? 4 : 4 + MORE; }
+    PGI_HD int end() const { return recurrence < 0 ? 4 : 4 + MORE; }
     PGI_HD pgi_seldom_recurrence kept() const { return *this; }
     PGI_HD nothing begin(int, int, int) const { return nothing(); }
     PGI_HD void step(nothing *) const {}
@@ -18495,14 +18494,14 @@ template <class T> struct pgi_seldom_recurrence {
     }
 };
 template <class T, template <class> class RECURRENCE>
-static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g, int again = 0)
 {
     typedef RECURRENCE<T> point;
     enum { NORM = point::NORM >= 0 };
     static_assert(point::NORM < 0 || point::NORM == 1, "see pgi_seldom_recurrence");
     const pgi_seldom_recurrence<T> body = {
         pgi_operator_of<T>(s, l), g, recurrence, point::PRODUCT, NORM, point::READ | point::PRODUCT, point::WRITTEN};
-    pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
+    pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, again);
 }
 
 template <class T>
@@ -18621,7 +18620,12 @@ template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l,
     const pgi_vectors g = {{x, rhs.f}};
 #if PGI_GPU
     if (s->cuda) {
-        pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_residual>{s, l, g, again});
+        const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
+        const pgi_sum_recurrence<T, pgi_of_residual> sums = {s, l, g, again};
+        if (a.is_even)
+            sums(pgi_even_cells_of(a));
+        else
+            pgi_recur_seldom<T, pgi_of_residual>(s, l, PGI_RESIDUAL_NORM, g, again);
         return;
     }
 #endif
@@ -19541,9 +19545,118 @@ static PGI_HD inline void pgi_read_stored(const pgi_stored_row *stored, const in
     }
 }
 
+// The rows of a level with a node for each cell: what is stored or, without that, of the finest level of a mask alone on
+// uniform axes, by the bytes of its cells: for large ones on a GPU, whose sweeps and transfers take the mask too, so that
+// no rows need be stored.
+struct pgi_dense_level {
+    int n[3], periodic;
+    const pgi_stored_row *rows;    // or NULL
+    const int *aggregate;          // or NULL: a coarse cell is one
+    const unsigned char *kind;     // or NULL: all cells are plain
+    const pgi_cells *cells;
+    const pgi_state *state;
+    double even[3], weight;    // weight: of a cell, in the unit of coarse levels
+    PGI_HD explicit pgi_dense_level(const pgi_lattice &l)
+        : n{l.n[0], l.n[1], l.n[2]}, periodic(l.periodic), rows(l.rows), aggregate(l.aggregate), kind(NULL), cells(NULL),
+          state(NULL), even{0, 0, 0}, weight(0)
+    {
+    }
+    PGI_HD int is_inside(const int at[3], int q, int to) const
+    {
+        return aggregate ? aggregate[to] == aggregate[pgi_cell_of(n, at)] : pgi_is_in_block(n[q / 2], at[q / 2], q);
+    }
+    PGI_HD void place(int i, int at[3]) const { pgi_place_of(n, i, at); }
+    // Does a link of the node at `at` lead to a node of the same coarse cell?
+    PGI_HD int stays_inside(const int at[3], int, int q) const
+    {
+        const int i = at[q / 2];
+        return q & 1 ? !(i & 1) && i + 1 < n[q / 2] : i & 1;
+    }
+    PGI_HD float diagonal(int i) const;
+    PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
+    PGI_HD float shift(int i) const { return pgi_from_bf16(rows[i].s); }
+    template <class F> PGI_HD void links(int i, const F &f) const
+    {
+        int at[3];
+        pgi_place_of(n, i, at);
+        const pgi_lattice_row own = stored_row(at);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++)
+            if (own.c[q] > 0) f(own.to[q], q, own.c[q]);
+    }
+    PGI_HD pgi_lattice_row row(const int at[3]) const { return rows ? stored_row(at) : masked_row(at); }
+    PGI_HD pgi_lattice_row stored_row(const int at[3]) const
+    {
+        pgi_lattice_row r = pgi_row_without_links(n, periodic, at);
+        pgi_read_stored(rows, n, periodic, at, r.c, &r.shift);
+        return r;
+    }
+    // The same links as stored rows have, which go by bf16.
+    static PGI_HD float stored(double v) { return pgi_from_bf16(pgi_to_bf16(pgi_in_range(v))); }
+    PGI_HD unsigned kind_of(int64_t cell) const
+    {
+        return kind ? kind[cell] : (unsigned)(PGI_PLAIN | PGI_LIVE | PGI_OPEN);
+    }
+    PGI_HD pgi_lattice_row masked_row(const int at[3]) const    // all loads are on their way at once
+    {
+        pgi_lattice_row r = pgi_row_without_links(n, periodic, at);
+        const unsigned own = kind_of(pgi_cell_of(n, at));
+        const int live = own & PGI_LIVE;
+        double held = live ? state->alpha : 0;
+        unsigned beside[6];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) beside[q] = kind_of(r.to[q]);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int a = q / 2, outer = !(periodic >> a & 1) && at[a] == (q & 1 ? n[a] - 1 : 0);
+            const int open = live && own >> q & 1, linked = open && !outer && beside[q] & PGI_LIVE;
+            r.c[q] = linked ? stored(weight * even[a]) : 0;
+            held += !open || linked ? 0 : outer ? cells->end[q] : even[a];
+        }
+        r.shift = held > 0 ? stored(weight * held) : 0;
+        return r;
+    }
+    // By the mask: is it plain, and its aggregate and the others complete?
+    PGI_HD int is_plain(const int at[3]) const
+    {
+        int plain = kind[pgi_cell_of(n, at)] & PGI_PLAIN ? 1 : 0;
+        PGI_UNROLLED
+        for (int d = 0; d < 3; d++) {
+            const int inner = n[d] == 1 || periodic >> d & 1 || (at[d] > 0 && at[d] < n[d] - 1);
+            plain &= inner && (n[d] == 1 || (at[d] ^ 1) < n[d]);
+        }
+        return plain;
+    }
+    // Are all cells of a coarse cell plain, and their neighbours above?
+    PGI_HD int is_plain_block(const int coarse[3]) const
+    {
+        PGI_UNROLLED
+        for (int q = 0; q < 8; q++) {
+            const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
+            if ((q & 1 && n[0] == 1) || (q & 2 && n[1] == 1) || (q & 4 && n[2] == 1)) continue;
+            if (at[0] >= n[0] || at[1] >= n[1] || at[2] >= n[2] || !is_plain(at)) return 0;
+            PGI_UNROLLED
+            for (int d = 0; d < 3; d++) {
+                int above[3] = {at[0], at[1], at[2]};
+                above[d] = pgi_index_beside(n[d], at[d], 1);
+                if (q >> d & 1 && !is_plain(above)) return 0;
+            }
+        }
+        return 1;
+    }
+    // Of cells that are all plain, as if it went on along all axes but where a side ends it along x: -1, 1; or 0
+    PGI_HD pgi_dense_level all_plain(int side) const
+    {
+        pgi_dense_level level = *this;
+        level.kind = NULL, level.periodic = side ? 6 : 7;
+        for (int d = 0; d < 3; d++) level.n[d] = 4;
+        if (side) level.n[0] += n[0] % 2;
+        return level;
+    }
+};
+
 // The factors and the weights of a cell of such a level, which is given by value: see PGI_RARE.
-template <class LEVEL>
-static PGI_HD PGI_APART pgi_factors pgi_row_factors(LEVEL level, const int at[3], const pgi_lattice_row &own)
+static PGI_HD PGI_APART pgi_factors pgi_row_factors(pgi_dense_level level, const int at[3], const pgi_lattice_row &own)
 {
     pgi_factors f = {0, 1, 0, 0, 0};
     float largest = 0, total = 0;
@@ -19564,13 +19677,13 @@ static PGI_HD PGI_APART pgi_factors pgi_row_factors(LEVEL level, const int at[3]
     f.own = largest > 0 ? 1 - total * f.shrink : 0;
     return f;
 }
-template <class LEVEL> static PGI_HD PGI_APART pgi_factors pgi_factors_of_cell(LEVEL level, int cell)
+static PGI_HD PGI_APART pgi_factors pgi_factors_of_cell(pgi_dense_level level, int cell)
 {
     int at[3];
     pgi_place_of(level.n, cell, at);
     return pgi_row_factors(level, at, level.row(at));
 }
-template <class LEVEL> static PGI_HD PGI_APART pgi_weights pgi_weights_of_cell(LEVEL level, const int at[3])
+static PGI_HD PGI_APART pgi_weights pgi_weights_of_cell(pgi_dense_level level, const int at[3])
 {
     const pgi_lattice_row own = level.row(at);
     const pgi_factors f = pgi_row_factors(level, at, own);
@@ -19584,84 +19697,6 @@ template <class LEVEL> static PGI_HD PGI_APART pgi_weights pgi_weights_of_cell(L
     }
     return w;
 }
-
-// The finest level of a mask alone, on uniform axes, by the bytes of its cells: for large ones on a GPU, whose sweeps
-// and transfers take the mask too, so that no rows need be stored. A coarse cell is one aggregate.
-struct pgi_mask_level {
-    int n[3], periodic;
-    const unsigned char *kind;
-    const pgi_cells *cells;
-    const pgi_state *state;
-    double even[3], weight;    // weight: of a cell, in the unit of coarse levels
-    // The same links as stored rows have, which go by bf16.
-    static PGI_HD float stored(double v) { return pgi_from_bf16(pgi_to_bf16(pgi_in_range(v))); }
-    PGI_HD unsigned kind_of(int64_t cell) const
-    {
-        return kind ? kind[cell] : (unsigned)(PGI_PLAIN | PGI_LIVE | PGI_OPEN);
-    }
-    PGI_HD int is_live(int64_t cell) const { return kind[cell] & PGI_LIVE; }
-    PGI_HD int is_inside(const int at[3], int q, int) const { return pgi_is_in_block(n[q / 2], at[q / 2], q); }
-    PGI_HD pgi_lattice_row row(const int at[3]) const    // all loads are on their way at once
-    {
-        pgi_lattice_row r = pgi_row_without_links(n, periodic, at);
-        const unsigned own = kind_of(pgi_cell_of(n, at));
-        const int live = own & PGI_LIVE;
-        double held = live ? state->alpha : 0;
-        unsigned beside[6];
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) beside[q] = kind_of(r.to[q]);
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int a = q / 2, outer = !(periodic >> a & 1) && at[a] == (q & 1 ? n[a] - 1 : 0);
-            const int open = live && own >> q & 1, linked = open && !outer && beside[q] & PGI_LIVE;
-            r.c[q] = linked ? stored(weight * even[a]) : 0;
-            held += !open || linked ? 0 : outer ? cells->end[q] : even[a];
-        }
-        r.shift = held > 0 ? stored(weight * held) : 0;
-        return r;
-    }
-    // Is it plain, and its aggregate and the others complete?
-    PGI_HD int is_plain(const int at[3]) const
-    {
-        int plain = kind[pgi_cell_of(n, at)] & PGI_PLAIN ? 1 : 0;
-        PGI_UNROLLED
-        for (int d = 0; d < 3; d++) {
-            const int inner = n[d] == 1 || periodic >> d & 1 || (at[d] > 0 && at[d] < n[d] - 1);
-            plain &= inner && (n[d] == 1 || (at[d] ^ 1) < n[d]);
-        }
-        return plain;
-    }
-    PGI_HD pgi_weights weights_at(const int at[3]) const
-    {
-        return is_plain(at) ? cells->plain[1] : pgi_weights_of_cell(*this, at);
-    }
-    // Are all cells of a coarse cell plain, and their neighbours above?
-    PGI_HD int is_plain_block(const int coarse[3]) const
-    {
-        PGI_UNROLLED
-        for (int q = 0; q < 8; q++) {
-            const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
-            if ((q & 1 && n[0] == 1) || (q & 2 && n[1] == 1) || (q & 4 && n[2] == 1)) continue;
-            if (at[0] >= n[0] || at[1] >= n[1] || at[2] >= n[2] || !is_plain(at)) return 0;
-            PGI_UNROLLED
-            for (int d = 0; d < 3; d++) {
-                int above[3] = {at[0], at[1], at[2]};
-                above[d] = pgi_index_beside(n[d], at[d], 1);
-                if (q >> d & 1 && !is_plain(above)) return 0;
-            }
-        }
-        return 1;
-    }
-    // Of cells that are all plain, as if it went on along all axes but where a side ends it along x: -1, 1; or 0
-    PGI_HD pgi_mask_level all_plain(int side) const
-    {
-        pgi_mask_level level = *this;
-        level.kind = NULL, level.periodic = side ? 6 : 7;
-        for (int d = 0; d < 3; d++) level.n[d] = 4;
-        if (side) level.n[0] += n[0] % 2;
-        return level;
-    }
-};
 
 // Lanes that share a node are a power of two, and one after the other: of which node p is one, and which of them.
 struct pgi_node_lane {
@@ -19686,48 +19721,11 @@ template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
     return v;
 }
 
-struct pgi_lattice_level : pgi_lattice {
-    PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
-    PGI_HD pgi_lattice_row row(const int at[3]) const
-    {
-        pgi_lattice_row r = pgi_row_without_links(n, periodic, at);
-        pgi_read_stored(rows, n, periodic, at, r.c, &r.shift);
-        return r;
-    }
-    PGI_HD int is_inside(const int at[3], int q, int to) const
-    {
-        return aggregate ? aggregate[to] == aggregate[pgi_cell_of(n, at)] : pgi_is_in_block(n[q / 2], at[q / 2], q);
-    }
-    PGI_HD void place(int i, int at[3]) const { pgi_place_of(n, i, at); }
-    // Does a link of the node at `at` lead to a node of the same coarse cell?
-    PGI_HD int stays_inside(const int at[3], int, int q) const
-    {
-        const int i = at[q / 2];
-        return q & 1 ? !(i & 1) && i + 1 < n[q / 2] : i & 1;
-    }
-    PGI_HD float diagonal(int i) const;
-    PGI_HD int log_lanes() const { return 0; }
-    PGI_HD int lanes() const { return 1; }
-    PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
-    PGI_HD int aggregate_at(const int at[3]) const
-    {
-        return aggregate ? aggregate[pgi_cell_of(n, at)] : pgi_block_of(n, at);
-    }
-    PGI_HD pgi_weights weights_at(const int at[3]) const { return pgi_weights_of_cell(*this, at); }
-    PGI_HD float shift(int i) const { return pgi_from_bf16(rows[i].s); }
-    template <class F> PGI_HD void links(int i, const F &f) const
-    {
-        int at[3];
-        pgi_place_of(n, i, at);
-        const pgi_lattice_row own = row(at);
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++)
-            if (own.c[q] > 0) f(own.to[q], q, own.c[q]);
-    }
-    template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
-    PGI_HD int is_solved() const { return 0; }
-    PGI_HD float *from(int) const { return u; }
-};
+// The aggregate of a cell
+static PGI_HD inline int pgi_aggregate_at(const pgi_lattice &l, const int at[3])
+{
+    return l.aggregate ? l.aggregate[pgi_cell_of(l.n, at)] : pgi_block_of(l.n, at);
+}
 // f(place, axis) for the neighbours of a cell that lie in other coarse cells
 template <class F> static PGI_HD inline void pgi_across(const pgi_lattice &l, const int at[3], const F &f)
 {
@@ -19829,7 +19827,7 @@ struct pgi_list_level : pgi_list {
 // ---- making them ----
 
 // The rows of the first coarse level as a grid, from the finest level: one aggregate a coarse cell.
-template <class LEVEL> static PGI_HD PGI_APART pgi_stored_row pgi_coarse_row(LEVEL fine, const int coarse[3])
+static PGI_HD PGI_APART pgi_stored_row pgi_coarse_row(pgi_dense_level fine, const int coarse[3])
 {
     float sum[3] = {0, 0, 0}, held = 0;
     pgi_cells_in(fine.n, coarse, [&](int i) {
@@ -19851,8 +19849,8 @@ template <class LEVEL> static PGI_HD PGI_APART pgi_stored_row pgi_coarse_row(LEV
     row.s = pgi_to_bf16(held);
     return row;
 }
-template <class LEVEL> struct pgi_make_lattice {
-    LEVEL fine;
+struct pgi_make_lattice {
+    pgi_dense_level fine;
     pgi_lattice to;
     const int *list, *listed;    // the coarse cells that are not plain; or NULL: all
     PGI_HD int64_t count() const { return listed ? *listed : (int64_t)to.n[0] * to.n[1] * to.n[2]; }
@@ -19867,7 +19865,7 @@ template <class LEVEL> struct pgi_make_lattice {
 
 // The same for plain coarse cells; the others are listed, in any order: threads that stay together have the same to do.
 struct pgi_make_plain_lattice {
-    pgi_mask_level fine;
+    pgi_dense_level fine;
     pgi_lattice to;
     int *list, *listed;
     PGI_HD void operator()(int I, int J, int K) const
@@ -19893,7 +19891,7 @@ template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &l
                 [&](int j, int q, float c) { d += left_out >> (q / 2) & 1 && !level.stays_inside(at, j, q) ? 0 : c; });
     return d;
 }
-PGI_HD inline float pgi_lattice_level::diagonal(int i) const { return pgi_strength_of(*this, i, 0); }
+PGI_HD inline float pgi_dense_level::diagonal(int i) const { return pgi_strength_of(*this, i, 0); }
 enum { PGI_STRONG_RATIO = 50 };    // a strong link is a fiftieth of that, at both of its ends
 template <class LEVEL> static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
 {
@@ -19951,20 +19949,20 @@ static PGI_HD inline int pgi_is_joined(const LEVEL &level, int i, float own, int
 struct pgi_any_level : pgi_list_level {
     PGI_HD explicit pgi_any_level(const pgi_list &l) : pgi_list_level(l) {}
     explicit pgi_any_level(const pgi_lattice &l) : pgi_list_level(pgi_list()) { *(pgi_lattice *)this = l; }
-    PGI_HD pgi_lattice_level lattice() const { return pgi_lattice_level(*this); }
-    PGI_HD int nodes() const { return rows ? lattice().nodes() : pgi_list_level::nodes(); }
+    PGI_HD pgi_dense_level dense() const { return pgi_dense_level(*this); }
+    PGI_HD int nodes() const { return rows ? dense().nodes() : pgi_list_level::nodes(); }
     PGI_HD int has_ended() const { return !rows && is_solved(); }
-    PGI_HD float shift(int i) const { return rows ? lattice().shift(i) : s[i]; }
-    PGI_HD pgi_factors factors_of(int i) const { return factors ? factors[i] : pgi_factors_of_cell(lattice(), i); }
+    PGI_HD float shift(int i) const { return rows ? dense().shift(i) : s[i]; }
+    PGI_HD pgi_factors factors_of(int i) const { return factors ? factors[i] : pgi_factors_of_cell(dense(), i); }
     PGI_HD void place(int i, int at[3]) const { pgi_place_of(n, rows ? i : cell[i], at); }
     PGI_HD int stays_inside(const int at[3], int j, int q) const
     {
-        return rows ? lattice().stays_inside(at, j, q) : pgi_list_level::stays_inside(at, j, q);
+        return rows ? dense().stays_inside(at, j, q) : pgi_list_level::stays_inside(at, j, q);
     }
     template <class F> PGI_HD void links(int i, const F &f) const
     {
         if (rows)
-            lattice().links(i, f);
+            dense().links(i, f);
         else
             pgi_list_level::links(i, f);
     }
@@ -20007,17 +20005,18 @@ struct pgi_join_begin {
     }
 };
 // The cells of a coarse one on a level with a node for each cell, and in which parts links join them.
-template <class LEVEL> struct pgi_coarse_cell {
+struct pgi_coarse_cell {
     int at[8][3], part[8];    // part: the least cell of it; -1: there is no such cell, or its row is empty
     float c[8][6], shift[8], diagonal[8];
-    PGI_HD pgi_coarse_cell(const LEVEL &level, const int coarse[3])
+    // row(at): of a cell
+    template <class F> PGI_HD pgi_coarse_cell(const int n[3], const int coarse[3], const F &row)
     {
         PGI_UNROLLED
         for (int e = 0; e < 8; e++) {
             int inside = 1;
-            for (int d = 0; d < 3; d++) at[e][d] = 2 * coarse[d] + (e >> d & 1), inside &= at[e][d] < level.n[d];
+            for (int d = 0; d < 3; d++) at[e][d] = 2 * coarse[d] + (e >> d & 1), inside &= at[e][d] < n[d];
             pgi_lattice_row own = {{0, 0, 0, 0, 0, 0}, 0, {0, 0, 0, 0, 0, 0}};
-            if (inside) own = level.row(at[e]);
+            if (inside) own = row(at[e]);
             shift[e] = diagonal[e] = own.shift;
             PGI_UNROLLED
             for (int q = 0; q < 6; q++) c[e][q] = own.c[q], diagonal[e] += own.c[q];
@@ -20046,14 +20045,15 @@ template <class LEVEL> struct pgi_coarse_cell {
 };
 // The three steps at once of such a level. A cell without links goes no deeper.
 struct pgi_join_cells {
-    pgi_lattice_level fine;
+    pgi_dense_level fine;
     pgi_list to;
+    int *root, *aggregate;
     PGI_HD int64_t count() const { return to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
         int coarse[3];
         pgi_place_of(to.n, J, coarse);
-        pgi_coarse_cell<pgi_lattice_level> p(fine, coarse);
+        pgi_coarse_cell p(fine.n, coarse, [&](const int at[3]) { return fine.stored_row(at); });
         const auto node = [&](int e) { return (int)pgi_cell_of(fine.n, p.at[e]); };
         p.join([&](int e, int other, float c) {
             return pgi_is_joined(fine, node(e), p.diagonal[e], node(other), p.diagonal[other], c);
@@ -20068,8 +20068,8 @@ struct pgi_join_cells {
             for (int r = 0; r < 8; r++)
                 if (largest > 0 && p.part[e] == r) root = node(r);
             if (p.at[e][0] >= fine.n[0] || p.at[e][1] >= fine.n[1] || p.at[e][2] >= fine.n[2]) continue;
-            fine.root[node(e)] = root;
-            fine.aggregate[node(e)] = 0;
+            this->root[node(e)] = root;
+            aggregate[node(e)] = 0;
         }
     }
 };
@@ -20301,7 +20301,7 @@ struct pgi_store_factors {
     PGI_HD void operator()(int64_t i) const
     {
         const pgi_list_level &list = fine;
-        fine.factors[i] = fine.rows ? pgi_factors_of_cell(fine.lattice(), (int)i) : pgi_factors_at(list, (int)i);
+        fine.factors[i] = fine.rows ? pgi_factors_of_cell(fine.dense(), (int)i) : pgi_factors_at(list, (int)i);
     }
 };
 
@@ -20500,7 +20500,7 @@ struct pgi_solve_exactly {
 // ---- their cycle ----
 
 // By the lanes that share a node: p / lanes is the node then, p % lanes the lane.
-template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i, int lane)
+static PGI_HD inline float pgi_node_product(const pgi_list_level &level, const float *u, int i, int lane)
 {
     float sum = 0;
     level.links_of_lane(i, lane, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
@@ -20509,8 +20509,8 @@ template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &
 
 // A Gauss-Seidel step of all nodes of a colour. Nodes of one cell, which are updated at once, go half way to each other:
 // two that are linked to each other alone would change places for ever.
-template <class LEVEL> struct pgi_relax_nodes {
-    LEVEL level;
+struct pgi_relax_nodes {
+    pgi_list_level level;
     int colour, turn, reversed;
     PGI_HD int from_zero() const { return turn == 0 && !reversed; }    // whatever u is
     PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) << level.log_lanes(); }
@@ -20532,9 +20532,9 @@ template <class LEVEL> struct pgi_relax_nodes {
 };
 
 enum pgi_node_step { PGI_NODES_DEFECT, PGI_NODES_BEGIN, PGI_NODES_AGAIN, PGI_NODES_ADD };
-// r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u
-template <class LEVEL> struct pgi_step_nodes {
-    LEVEL level;
+// r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u. Products are of lists.
+struct pgi_step_nodes {
+    pgi_any_level level;
     int what, turn;
     float weight;
     PGI_HD int has_product() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN; }
@@ -20631,7 +20631,7 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     const pgi_list_level level(list[t.level]);
     switch (t.what) {
     case PGI_NODES_RELAX: {
-        const pgi_relax_nodes<pgi_list_level> relax = {level, t.colour, t.turn, t.reversed};
+        const pgi_relax_nodes relax = {level, t.colour, t.turn, t.reversed};
         f(relax);
         break;
     }
@@ -20653,7 +20653,7 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
         break;
     }
     default: {
-        const pgi_step_nodes<pgi_list_level> step = {level, t.what, t.turn, t.weight};
+        const pgi_step_nodes step = {pgi_any_level(list[t.level]), t.what, t.turn, t.weight};
         f(step);
     }
     }
@@ -20785,13 +20785,14 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREAD
 }
 #endif
 
-template <class LEVEL> struct pgi_weigh_cells {
-    LEVEL l;
+struct pgi_weigh_cells {
+    pgi_dense_level l;
     unsigned *weights;
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
-        weights[pgi_cell_of(l.n, at)] = pgi_pack_weights(l.weights_at(at));
+        const int plain = !l.rows && l.is_plain(at);
+        weights[pgi_cell_of(l.n, at)] = pgi_pack_weights(plain ? l.cells->plain[1] : pgi_weights_of_cell(l, at));
     }
 };
 
@@ -20807,7 +20808,7 @@ static pgi_measures pgi_no_measures() { return {1, 1, pgi_box<double>()}; }
 // coarse cells alone. Residuals of the finest level count with the measures of their cells; f32 holds them in units of
 // 1/state.scale.
 struct pgi_restrict_lattice {
-    pgi_lattice_level l;
+    pgi_lattice l;
     pgi_grid r;
     int narrow;    // r is f32
     float *f;
@@ -20899,7 +20900,7 @@ struct pgi_restrict_lattice {
     }
 };
 struct pgi_prolong_lattice {
-    pgi_lattice_level l;
+    pgi_lattice l;
     pgi_grid u;
     int narrow;    // u is f32
     const float *e;
@@ -20910,14 +20911,14 @@ struct pgi_prolong_lattice {
     {
         float sum = w.own * e[aggregate];
         pgi_across(l, at, [&](const int to[3], int a) {
-            if (w.slide[a] > 0) sum += w.slide[a] * e[l.aggregate_at(to)];
+            if (w.slide[a] > 0) sum += w.slide[a] * e[pgi_aggregate_at(l, to)];
         });
         const int64_t to = at[0] + at[1] * u.sj + at[2] * u.sk;
         pgi_set_point(u, narrow, to, pgi_point_of(u, narrow, to) + scale() * (double)sum);
     }
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const int at[3] = {i, j, k}, own = l.aggregate_at(at);
+        const int at[3] = {i, j, k}, own = pgi_aggregate_at(l, at);
         if (own >= 0) add(at, own, pgi_unpack_weights(l.weights[pgi_cell_of(l.n, at)]));
     }
     template <class T> void add_row(int begin, int end, int j, int k) const
@@ -21050,7 +21051,7 @@ template <class T> struct pgi_residual_of_others {
 
 // What they give to the coarse cells: those of a coarse cell, and those across its faces.
 struct pgi_restrict_others {
-    pgi_mask_level fine;
+    const unsigned char *kind;
     pgi_quad_grid blocks;
     const unsigned *weights;
     pgi_grid r;
@@ -21074,8 +21075,8 @@ struct pgi_restrict_others {
         }
         for (int d = 0; d < 3; d++) at[d] += bits >> d & 1;
         if (!blocks.is_other(at)) return 0;
-        const int64_t cell = pgi_cell_of(fine.n, at);
-        if (!fine.is_live(cell)) return 0;
+        const int64_t cell = pgi_cell_of(blocks.n, at);
+        if (!(kind[cell] & PGI_LIVE)) return 0;
         const pgi_weights w = pgi_unpack_weights(weights[cell]);
         const float weight = axis < 0 ? w.own : axis == 0 ? w.slide[0] : axis == 1 ? w.slide[1] : w.slide[2];
         return weight != 0 ? (double)weight * pgi_point_of(r, narrow, at[0] + at[1] * r.sj + at[2] * r.sk) : 0;
@@ -21459,9 +21460,10 @@ template <class T> struct pgi_lattice_line {
         return value;
     }
 };
-template <class T> struct pgi_relax_lattice {
+// Relaxes the cells of a colour; or, where r is given, r = f - A u, integrated.
+template <class T> struct pgi_step_lattice {
     pgi_lattice l;
-    pgi_grid u, f;
+    pgi_grid u, f, r;    // r: or none
     pgi_measures measures;
     T omega;
     int colour, pairs, from_zero;    // pairs: no seams, i counts pairs of cells; from_zero: all cells, u is 0 where not
@@ -21474,9 +21476,24 @@ template <class T> struct pgi_relax_lattice {
         const T sum = from_zero ? right : right + v.sum, alone = v.diagonal > 0 ? sum / v.diagonal : 0;
         *p = from_zero ? omega * alone : omega == 1 ? alone : *p + omega * (alone - *p);
     }
+    PGI_HD void residual(int begin, int end, int j, int k) const
+    {
+        const pgi_lattice_line<T> line(l, u, j, k);
+        const T *const right = pgi_data<T>(f) + j * f.sj + k * f.sk;
+        T *const to = pgi_data<T>(r) + j * r.sj + k * r.sk;
+        for (int i = begin; i < end; i++) {
+            const pgi_links_value<T> v = line.at(i);
+            const T value = (T)measures.of(i, j, k) * right[i] - v.diagonal * line.u[i] + v.sum;
+            to[i] = v.diagonal > 0 ? value : (T)0;
+        }
+    }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int at[3] = {pairs ? 2 * i + ((colour + j + k) & 1) : i, j, k};
+        if (r.base) {
+            residual(i, i + 1, j, k);
+            return;
+        }
         if (at[0] >= l.n[0]) return;
         if (pairs || pgi_colour_at(l.n, l.seams, at) == colour)
             relax(pgi_lattice_line<T>(l, u, j, k), at[0], j, k);
@@ -21489,6 +21506,10 @@ template <class T> struct pgi_relax_lattice {
         const int own = first + ((first + j + k + colour) & 1), other = first + ((first + j + k + colour + 1) & 1);
         const pgi_lattice_line<T> line(l, u, j, k);
         T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        if (r.base) {
+            residual(begin, end, j, k);
+            return;
+        }
         if (l.seams) {
             for (int i = begin; i < end; i++) (*this)(i, j, k);
             return;
@@ -21497,26 +21518,13 @@ template <class T> struct pgi_relax_lattice {
         for (int i = other; i < last && from_zero; i += 2) p[i] = 0;
     }
 };
-// r = f - A u, integrated
-template <class T> struct pgi_lattice_defect {
-    pgi_lattice l;
-    pgi_grid u, f, r;
-    pgi_measures measures;
-    PGI_HD void operator()(int i, int j, int k) const { row(i, i + 1, j, k); }
-    PGI_HD void row(int begin, int end, int j, int k) const
-    {
-        const pgi_lattice_line<T> line(l, u, j, k);
-        const T *const right = pgi_data<T>(f) + j * f.sj + k * f.sk;
-        T *const to = pgi_data<T>(r) + j * r.sj + k * r.sk;
-        for (int i = begin; i < end; i++) {
-            const pgi_links_value<T> v = line.at(i);
-            const T value = (T)measures.of(i, j, k) * right[i] - v.diagonal * line.u[i] + v.sum;
-            to[i] = v.diagonal > 0 ? value : (T)0;
-        }
-    }
-};
+template <class T> static pgi_step_lattice<T> pgi_step_of(const pgi_lattice &l, pgi_grid u, pgi_grid f, pgi_grid r,
+                                                          const pgi_measures &measures)
+{
+    return {l, u, f, r, measures, 1, 0, 0, 0};
+}
 // A sweep, one colour after the other
-template <class T> static void pgi_sweep_lattice(pg_solver *s, const pgi_bricks &bricks, pgi_relax_lattice<T> body,
+template <class T> static void pgi_sweep_lattice(pg_solver *s, const pgi_bricks &bricks, pgi_step_lattice<T> body,
                                                  pgi_omega omega, int reversed, int from_zero)
 {
     const int *const n = body.l.n, half[3] = {(n[0] + 1) / 2, n[1], n[2]}, colours = pgi_colours_of(body.l.seams);
@@ -21559,7 +21567,7 @@ static void pgi_join(pg_solver *s, const pgi_joining &joining, int64_t most)
     enum { ROUNDS = 2 };
     pgi_joining_inside inside(joining);
     if (joining.fine.rows) {
-        pgi_for_each(s, joining.to.cells, pgi_join_cells{joining.fine.lattice(), joining.to});
+        pgi_for_each(s, joining.to.cells, pgi_join_cells{joining.fine.dense(), joining.to, joining.fine.root, joining.fine.aggregate});
         return;
     }
     pgi_for_each(s, most, pgi_join_begin{joining});
@@ -21614,7 +21622,7 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
     pgi_for_phases(s, invert);
 }
 
-// Whether the finest level has no rows, but goes by its mask in all that is done: see pgi_mask_level.
+// Whether the finest level has no rows, but goes by its mask in all that is done: see pgi_dense_level.
 static int pgi_has_blocks(const pg_solver *s) { return s->obstacles.others != NULL; }
 static pgi_quad_grid pgi_blocks_of(const pg_solver *s)
 {
@@ -21626,18 +21634,14 @@ static pgi_quad_grid pgi_blocks_of(const pg_solver *s)
     }
     return blocks;
 }
-static pgi_mask_level pgi_mask_level_of(const pg_solver *s)
+static pgi_dense_level pgi_finest_level(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_cell_operator<double> a = pgi_wide_operator(s);
-    const int *const n = o->fine.n;
-    const pgi_mask_level level = {{n[0], n[1], n[2]},
-                                  o->fine.periodic,
-                                  o->kind,
-                                  o->cells,
-                                  s->state,
-                                  {a.even[0], a.even[1], a.even[2]},
-                                  o->unit * o->value_of_cells.measure};
+    pgi_dense_level level(o->fine);
+    level.kind = o->kind, level.cells = o->cells, level.state = s->state;
+    level.weight = o->unit * o->value_of_cells.measure;
+    for (int d = 0; d < 3; d++) level.even[d] = a.even[d];
     return level;
 }
 
@@ -21654,13 +21658,13 @@ static void pgi_list_others(pg_solver *s)
 }
 
 struct pgi_set_plain {
-    pgi_mask_level fine;
+    pgi_dense_level fine;
     pgi_cells *cells;
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         for (int side = -1; side <= 1; side++) {
-            const pgi_mask_level level = fine.all_plain(side);
+            const pgi_dense_level level = fine.all_plain(side);
             const int at[3] = {side > 0 ? level.n[0] - 1 : 0, 0, 0};
             cells->plain[1 + side] = pgi_unpack_weights(pgi_pack_weights(pgi_weights_of_cell(level, at)));
         }
@@ -21699,29 +21703,26 @@ static void pgi_store_finest(pg_solver *s)
     if (store.to) pgi_for_points(s, s->level[0].n, store);
 }
 
-template <class LEVEL> static void pgi_weigh(pg_solver *s, const LEVEL &l, unsigned *weights)
+static void pgi_weigh(pg_solver *s, const pgi_dense_level &l, unsigned *weights)
 {
-    const pgi_weigh_cells<LEVEL> weigh = {l, weights};
+    const pgi_weigh_cells weigh = {l, weights};
     pgi_for_points(s, l.n, weigh);
 }
-template <class LEVEL> static void pgi_make_grid(pg_solver *s, const LEVEL &fine, const int *list, const int *listed)
+// The first coarse level as a grid. By the mask also what transfers to it take.
+static void pgi_make_grid(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_make_lattice<LEVEL> make = {fine, o->list[0], list, listed};
+    const pgi_dense_level fine = pgi_finest_level(s);
+    int *const listed = pgi_has_blocks(s) ? o->parent : NULL, *const list = listed ? listed + 1 : NULL;
+    const pgi_make_lattice make = {fine, o->list[0], list, listed};
+    if (listed) {
+        const pgi_make_plain_lattice make_plain = {fine, o->list[0], list, listed};
+        pgi_for_each(s, 1, pgi_set_plain{fine, o->cells});
+        pgi_weigh(s, fine, o->fine.weights);
+        pgi_fill_words(s, listed, 1);
+        pgi_for_points(s, o->list[0].n, make_plain);
+    }
     pgi_for_each(s, o->list[0].capacity, make);
-}
-// The first coarse level by the mask, and what transfers to it take
-static void pgi_make_grid_by_mask(pg_solver *s, const pgi_mask_level &fine)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    int *const listed = o->parent, *const list = listed + 1;
-    const pgi_set_plain plain = {fine, o->cells};
-    const pgi_make_plain_lattice make_plain = {fine, o->list[0], list, listed};
-    pgi_for_each(s, 1, plain);
-    pgi_weigh(s, fine, o->fine.weights);
-    pgi_fill_words(s, listed, 1);
-    pgi_for_points(s, o->list[0].n, make_plain);
-    pgi_make_grid(s, fine, list, listed);
 }
 
 // Makes all coarse levels anew: of the operator, the alpha and the mask as they are.
@@ -21730,19 +21731,16 @@ static void pgi_make_levels(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     pgi_fill_words(s, o->overflow, 2);
     pgi_store_finest(s);
-    if (pgi_has_blocks(s))
-        pgi_make_grid_by_mask(s, pgi_mask_level_of(s));
-    else if (!o->robust)
-        pgi_make_grid(s, pgi_lattice_level(o->fine), NULL, NULL);
+    if (!o->robust) pgi_make_grid(s);
     for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
         const pgi_list &to = o->list[q];
         if (q == 0)
             pgi_aggregate(s, pgi_any_level(o->fine), s->level[0].points, to);
         else
             pgi_aggregate(s, pgi_any_level(o->list[q - 1]), o->list[q - 1].capacity, to);
-        if (q == 1 && !o->robust) pgi_weigh(s, pgi_lattice_level(o->list[0]), o->list[0].weights);
+        if (q == 1 && !o->robust) pgi_weigh(s, pgi_dense_level(o->list[0]), o->list[0].weights);
     }
-    if (o->fine.rows) pgi_weigh(s, pgi_lattice_level(o->fine), o->fine.weights);
+    if (o->fine.rows) pgi_weigh(s, pgi_finest_level(s), o->fine.weights);
 }
 
 struct pgi_run_body {
@@ -21793,9 +21791,13 @@ struct pgi_visit {
     }
     void step(int q, int what, int turn, float weight) const
     {
+        if (is_lattice(q) && what == PGI_NODES_AGAIN) {
+            pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s),
+                          pgi_step_of<float>(*grid, vector(grid->e), vector(grid->g), vector(grid->f), pgi_no_measures()));
+            return;
+        }
         if (is_lattice(q)) {
-            const pgi_step_nodes<pgi_lattice_level> body = {pgi_lattice_level(*grid), what, turn, weight};
-            pgi_for_each(s, s->obstacles.list[q].capacity, body);
+            pgi_for_each(s, s->obstacles.list[q].capacity, pgi_step_nodes{pgi_any_level(*grid), what, 0, weight});
             return;
         }
         pgi_node_task t = task(what, q);
@@ -21832,7 +21834,8 @@ struct pgi_visit {
             sweeps -= count;
         }
 #endif
-        const pgi_relax_lattice<float> relax = {*grid, vector(grid->u), vector(grid->f), pgi_no_measures(), 1, 0, 0, 0};
+        const pgi_step_lattice<float> relax =
+            pgi_step_of<float>(*grid, vector(grid->u), vector(grid->f), pgi_no_grid(), pgi_no_measures());
         for (int sweep = 0; sweep < sweeps; sweep++, from_zero = 0)
             pgi_sweep_lattice(s, bricks, relax, pgi_evenly(1), reversed, from_zero);
     }
@@ -21841,10 +21844,11 @@ struct pgi_visit {
     {
         if (is_lattice(q)) {
             const pgi_measures none = pgi_no_measures();
-            const pgi_lattice_defect<float> defect = {*grid, vector(grid->u), vector(grid->f), vector(grid->r), none};
+            const pgi_step_lattice<float> defect =
+                pgi_step_of<float>(*grid, vector(grid->u), vector(grid->f), vector(grid->r), none);
             const pgi_list &next = s->obstacles.list[1];
             const pgi_restrict_lattice restriction = {
-                pgi_lattice_level(*grid), defect.r, 1, repeats ? next.g : next.f, none, 1, NULL, next,
+                *grid, defect.r, 1, repeats ? next.g : next.f, none, 1, NULL, next,
                 next.most_log_lanes};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), defect);
             pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
@@ -21861,7 +21865,7 @@ struct pgi_visit {
         if (is_lattice(q)) {
             const pgi_list_level next(s->obstacles.list[1]);
             const pgi_prolong_lattice prolongation = {
-                pgi_lattice_level(*grid), vector(grid->u), 1, repeats ? next.e : next.from(sweeps), 1, NULL};
+                *grid, vector(grid->u), 1, repeats ? next.e : next.from(sweeps), 1, NULL};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), prolongation);
             return;
         }
@@ -21991,7 +21995,8 @@ template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_grid u, pg
 #endif
     (void)other;
     if (s->obstacles.stored) {
-        const pgi_relax_lattice<T> relax = {s->obstacles.fine, u, rhs.f, pgi_measures_of(s), 1, 0, 0, 0};
+        const pgi_step_lattice<T> relax =
+            pgi_step_of<T>(s->obstacles.fine, u, rhs.f, pgi_no_grid(), pgi_measures_of(s));
         for (int q = 0; q < sweeps; q++)
             pgi_sweep_lattice(s, s->obstacles.bricks, relax, omega, reversed, q == 0 && head == PGI_FROM_ZERO);
         return u;
@@ -22044,8 +22049,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
     const int64_t blocks = a.blocks.at(0, 0, planes);
     const pgi_residual_of_others<T> residual = {a.op, a.blocks, a.u, a.f, job.r};
-    const pgi_restrict_others others = {pgi_mask_level_of(s), a.blocks, a.weights, job.r,
-                                        job.narrow,           a.to,     a.scale,   a.scaled};
+    const pgi_restrict_others others = {o->kind, a.blocks, a.weights, job.r, job.narrow, a.to, a.scale, a.scaled};
     pgi_for_each(s, blocks * pgi_residual_of_others<T>::LANES, residual);
     pgi_for_each(s, blocks * pgi_restrict_others::LANES, others);
     return 1;
@@ -22062,7 +22066,7 @@ template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi
     const pgi_level *const l = &s->level[0];
     const pgi_list &list = o->list[0];
     const pgi_measures measures = pgi_measures_of(s);
-    const pgi_restrict_lattice restriction = {pgi_lattice_level(o->fine),
+    const pgi_restrict_lattice restriction = {o->fine,
                                               r,
                                               sizeof(T) == sizeof(float),
                                               f,
@@ -22073,9 +22077,8 @@ template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi
                                               list.most_log_lanes};
     if (!o->robust && pgi_restrict_in_pass<T>(s, l, restriction, u, rhs)) return;
     const pgi_cell_residual<T> residual = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
-    const pgi_lattice_defect<T> defect = {o->fine, u, rhs.f, r, measures};
     if (o->stored)
-        pgi_for_fluid(s, l->n, o->bricks, defect);
+        pgi_for_fluid(s, l->n, o->bricks, pgi_step_of<T>(o->fine, u, rhs.f, r, measures));
     else
         pgi_for_fluid(s, l->n, o->bricks, residual);
     if (o->robust)
@@ -22103,7 +22106,7 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
     const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
-    const pgi_prolong_lattice correction = {pgi_lattice_level(o->fine), smooth,
+    const pgi_prolong_lattice correction = {o->fine, smooth,
                                             sizeof(T) == sizeof(float), e,
                                             1 / o->largest_diagonal,    s->mixed ? NULL : s->state};
     pgi_for_fluid(s, l->n, o->bricks, correction);
@@ -22145,17 +22148,6 @@ static pgi_check_media pgi_media_of(const pg_solver *s)
     m.fluid = o->bad + 1;
     return m;
 }
-
-struct pgi_copy_mask {
-    const unsigned char *from;
-    int64_t stride[2];
-    unsigned char *to;
-    int n[2];
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        to[i + n[0] * (j + (int64_t)n[1] * k)] = from[i + j * stride[0] + k * stride[1]];
-    }
-};
 
 // ---- the media of several ranks, of which each has a part and all get the whole. Array 8 is the mask ----
 
@@ -22321,13 +22313,13 @@ enum pgi_measured {
     PGI_PARTS,             // all parts that no strong link joins: the nodes of a robust level
     PGI_MEASURES
 };
-template <class LEVEL> struct pgi_measure_parts {
+struct pgi_measure_parts {
     enum { RUN = 16 };    // coarse cells of a thread
-    LEVEL fine;
+    pgi_dense_level fine;
     int64_t *number;
     // held, out, follows: what is true of a cell of the part: something else holds it, its strong links go on elsewhere,
     // or lead to another part of the coarse cell
-    static PGI_HD void look(const pgi_coarse_cell<LEVEL> &p, int part, int *held, int *out, int *follows)
+    static PGI_HD void look(const pgi_coarse_cell &p, int part, int *held, int *out, int *follows)
     {
         *held = *out = *follows = 0;
         for (int e = 0; e < 8; e++) {
@@ -22344,7 +22336,7 @@ template <class LEVEL> struct pgi_measure_parts {
     {
         const int coarse[3] = {I, J, K};
         int fluid = 0, ways = 0, alone = 0;
-        pgi_coarse_cell<LEVEL> p(fine, coarse);
+        pgi_coarse_cell p(fine.n, coarse, [&](const int at[3]) { return fine.row(at); });
         p.join([&](int e, int other, float c) { return p.is_strong(e, c) && p.is_strong(other, c); });
         for (int e = 0; e < 8; e++) {
             if (p.part[e] < 0) continue;
@@ -22370,21 +22362,14 @@ template <class LEVEL> struct pgi_measure_parts {
             if (sum[q]) pgi_atomic_add(number + q, sum[q]);
     }
 };
-template <class LEVEL> static void pgi_measure(pg_solver *s, const LEVEL &fine)
-{
-    const int *const n = s->level[0].n;
-    const pgi_measure_parts<LEVEL> body = {fine, s->obstacles.measured};
-    const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
-    pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
-    pgi_for_points(s, runs, body);
-}
 static void pgi_measure_finest(pg_solver *s)
 {
+    const int *const n = s->level[0].n;
+    const pgi_measure_parts body = {pgi_finest_level(s), s->obstacles.bad + 3};
+    const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
     pgi_store_finest(s);
-    if (s->obstacles.fine.rows)
-        pgi_measure(s, pgi_lattice_level(s->obstacles.fine));
-    else
-        pgi_measure(s, pgi_mask_level_of(s));
+    pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
+    pgi_for_points(s, runs, body);
 }
 
 static void pgi_name_cycle(pg_solver *s)
@@ -22406,7 +22391,7 @@ static void pgi_choose_levels(pg_solver *s)
     const int kind = o->kind_of_levels(), small = o->small;
     int64_t found[PGI_MEASURES] = {0};
     pgi_measure_finest(s);
-    pgi_copy_now(s, found, o->measured, sizeof found);
+    pgi_copy_now(s, found, o->bad + 3, sizeof found);
     const int varies = d->cells.beta_face[0] || d->cells.beta_cell;
     const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
                  follow = (double)found[PGI_PARTS_FOLLOW];
@@ -22919,7 +22904,6 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     pgi_layout_quads(s, arena);
     o->bad = (int64_t *)pgi_take_block(arena, (3 + PGI_MEASURES) * sizeof(int64_t));
     o->overflow = o->bad ? o->bad + 2 : NULL;
-    o->measured = o->bad ? o->bad + 3 : NULL;
     o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
     o->pocket = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
     o->pockets = (int *)pgi_take_block(arena, sizeof(int));
