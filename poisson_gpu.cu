@@ -17732,8 +17732,8 @@ static PGI_HD inline int64_t pgi_scan_pieces(int64_t size, const int *wanted)
 struct alignas(16) pgi_four {
     int v[4];
 };
-template <int CHANGES, class F>
-static PGI_HD inline void pgi_by_fours(int *value, int64_t begin, int64_t end, const F &f)
+template <class F>
+static PGI_HD inline void pgi_by_fours(int *value, int64_t begin, int64_t end, int changes, const F &f)
 {
     if ((size_t)(value + begin) % sizeof(pgi_four) != 0 || end - begin != PGI_PIECE) {
         for (int64_t i = begin; i < end; i++) f(value[i]);
@@ -17747,39 +17747,30 @@ static PGI_HD inline void pgi_by_fours(int *value, int64_t begin, int64_t end, c
         PGI_UNROLLED
         for (int e = 0; e < 16; e++) f(own[e / 4].v[e % 4]);
         PGI_UNROLLED
-        for (int e = 0; e < (CHANGES ? 4 : 0); e++) fours[q + e] = own[e];
+        for (int e = 0; e < 4; e++)
+            if (changes) fours[q + e] = own[e];
     }
 }
-struct pgi_scan_totals {
-    int *value;
-    const int *wanted;
-    int *total;
-    int64_t size;
-    PGI_HD int64_t count() const { return pgi_scan_pieces(size, wanted); }
-    PGI_HD void operator()(int64_t p) const
-    {
-        const int64_t end = (p + 1) * PGI_PIECE < size ? (p + 1) * PGI_PIECE : size;
-        int sum = 0;
-        pgi_by_fours<0>(value, p * PGI_PIECE, end, [&](int &v) { sum += v; });
-        total[p] = sum;
-    }
-};
-struct pgi_scan_places {
+// Adds up pieces; or puts sums in place of values, from what is before their piece on.
+struct pgi_scan {
     int *value;
     const int *wanted, *before;    // before: of each piece; NULL: 0
     int64_t size;
-    int *total;    // of all, or NULL
+    int adds_up, *total;    // total: of each piece; in the end of all, or NULL
     PGI_HD int64_t count() const { return pgi_scan_pieces(size, wanted); }
     PGI_HD void operator()(int64_t p) const
     {
         const int64_t end = (p + 1) * PGI_PIECE < size ? (p + 1) * PGI_PIECE : size;
         int sum = before ? before[p] : 0;
-        pgi_by_fours<1>(value, p * PGI_PIECE, end, [&](int &v) {
+        pgi_by_fours(value, p * PGI_PIECE, end, !adds_up, [&](int &v) {
             const int own = v;
-            v = sum;
+            if (!adds_up) v = sum;
             sum += own;
         });
-        if (total && end == size) *total = sum;
+        if (adds_up)
+            total[p] = sum;
+        else if (total && end == size)
+            *total = sum;
     }
 };
 
@@ -17795,12 +17786,10 @@ static void pgi_prefix_sum(pg_solver *s, int *value, int64_t size, int *total, i
 {
     const int64_t pieces = pgi_scan_pieces(size, NULL);
     if (pieces > 1) {
-        const pgi_scan_totals totals = {value, wanted, scan, size};
-        pgi_for_each(s, pieces, totals);
+        pgi_for_each(s, pieces, pgi_scan{value, wanted, NULL, size, 1, scan});
         pgi_prefix_sum(s, scan, pieces, NULL, scan + pieces, wanted);
     }
-    const pgi_scan_places places = {value, wanted, pieces > 1 ? scan : NULL, size, total};
-    pgi_for_each(s, pieces, places);
+    pgi_for_each(s, pieces, pgi_scan{value, wanted, pieces > 1 ? scan : NULL, size, 0, total});
 }
 
 // Words of 4 bytes get a value: where *wanted is not 0, those from number *first on. Either may be NULL.
@@ -18881,7 +18870,8 @@ struct pgi_gather_rhs {
     PGI_HD double face_value(int q, int64_t place) const
     {
         const pgi_state *const st = a.b.state;
-        return narrow ? (double)pgi_face_value<float>(faces, st, q, place) : pgi_face_value<double>(faces, st, q, place);
+        return narrow ? (double)pgi_face_value<float>(faces, st, q, place)
+                      : pgi_face_value<double>(faces, st, q, place);
     }
     PGI_HD void operator()(int i, int j, int k) const
     {
@@ -19101,32 +19091,26 @@ struct pgi_label_held {
     }
 };
 
-// 1 for the first cell of a singular pocket; after the prefix sum, the pocket's number for every cell of it. Where
-// there is none, nothing more is done.
-struct pgi_label_count {
-    const unsigned char *kind;
-    const int *parent;
-    int *number;
-    int64_t cells;
-    int *pockets;
-    PGI_HD int64_t count() const { return cells; }
-    PGI_HD void operator()(int64_t i) const
-    {
-        const int first = kind[i] & PGI_LIVE && parent[i] == (int)i;
-        number[i] = first;
-        if (first) pgi_atomic_next(pockets);
-    }
-};
+// 1 for the first cell of a singular pocket, which counts them; after the prefix sum, the pocket's number for every cell
+// of it. Where there is none, nothing more is done.
 struct pgi_label_number {
     const unsigned char *kind;
     int *parent, *pocket;    // pocket: in place, the entry of a pocket's first cell keeps its value
     int64_t cells;
-    int capacity;
-    const int *pockets;
-    PGI_HD int64_t count() const { return *pockets ? cells : 0; }
+    int capacity, *pockets, counts;
+    PGI_HD int64_t count() const { return counts || *pockets ? cells : 0; }
+    PGI_HD void count_first(int64_t i) const
+    {
+        pocket[i] = kind[i] & PGI_LIVE && parent[i] == (int)i;
+        if (pocket[i]) pgi_atomic_next(pockets);
+    }
     PGI_HD void operator()(int64_t i) const
     {
         int own = -1;
+        if (counts) {
+            count_first(i);
+            return;
+        }
         if (kind[i] & PGI_LIVE) {
             const int root = pgi_root_of(parent, (int)i);
             const int number = *(const volatile int *)(pocket + root);
@@ -19190,7 +19174,9 @@ struct pgi_sum_parts {
         const int p = part[pgi_cell_at(a.b, i, j, k)] - first;
         if (p < 0 || p >= end - first) return;
         const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) : 1,
-                     unit = !x.base ? 1 : most == OF_STATE ? st->sums[3] / st->unit_of_sums : most;
+                     unit = !x.base            ? 1
+                            : most == OF_STATE ? st->sums[3] / st->unit_of_sums
+                                               : most;
         if (x.base && most == TO_BE_FOUND) find(v);
         if (!(unit > 0) || !pgi_finite(unit)) return;
         int64_t half[2];
@@ -19261,9 +19247,20 @@ static pgi_fixed pgi_fixed_of(const pg_solver *s)
 static pgi_sum_parts pgi_sums_of(const pg_solver *s, int64_t *sum)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_sum_parts sums = {pgi_wide_operator(s), o->pocket, NULL, 0, INT32_MAX, pgi_no_grid(),
-                          pgi_is_f32(s->desc.flags), 0, 0, pgi_fixed_of(s), o->largest_weight, 1,
-                          &s->state->largest_mean, sum};
+    pgi_sum_parts sums = {pgi_wide_operator(s),
+                          o->pocket,
+                          NULL,
+                          0,
+                          INT32_MAX,
+                          pgi_no_grid(),
+                          pgi_is_f32(s->desc.flags),
+                          0,
+                          0,
+                          pgi_fixed_of(s),
+                          o->largest_weight,
+                          1,
+                          &s->state->largest_mean,
+                          sum};
     return sums;
 }
 
@@ -19292,7 +19289,8 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
     s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     pgi_fill_words(s, o->sum, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
     pgi_sum_parts sums = pgi_sums_of(s, o->sum);
-    sums.parts = o->pockets, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts, sums.most = sums.OF_STATE;
+    sums.parts = o->pockets, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts,
+    sums.most = sums.OF_STATE;
     pgi_for_points(s, s->outer.n, sums);
     const pgi_subtract_means subtract = {sums.a.b, o->pocket,  o->pockets, x,         narrow,
                                          lifts,    sums.fixed, o->sum,     o->weight, largest};
@@ -19336,11 +19334,9 @@ static void pgi_label(pg_solver *s, int singular, int capacity)
     const pgi_label_held held = {a, o->kind, parent};
     if (singular) pgi_for_eighths(s, n, held);
     pgi_fill_words(s, o->pockets, 1);
-    const pgi_label_count counts = {o->kind, parent, o->pocket, cells, o->pockets};
-    pgi_for_each(s, cells, counts);
+    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->pocket, cells, capacity, o->pockets, 1});
     pgi_prefix_sum(s, o->pocket, cells, NULL, o->scan, o->pockets);
-    const pgi_label_number numbers = {o->kind, parent, o->pocket, cells, capacity, o->pockets};
-    pgi_for_each(s, cells, numbers);
+    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->pocket, cells, capacity, o->pockets, 0});
 }
 
 // The pockets of the mask as it is.
@@ -19545,9 +19541,9 @@ static PGI_HD inline void pgi_read_stored(const pgi_stored_row *stored, const in
     }
 }
 
-// The rows of a level with a node for each cell: what is stored or, without that, of the finest level of a mask alone on
-// uniform axes, by the bytes of its cells: for large ones on a GPU, whose sweeps and transfers take the mask too, so that
-// no rows need be stored.
+// The rows of a level with a node for each cell: what is stored or, without that, of the finest level of a mask alone
+// on uniform axes, by the bytes of its cells: for large ones on a GPU, whose sweeps and transfers take the mask too, so
+// that no rows need be stored.
 struct pgi_dense_level {
     int n[3], periodic;
     const pgi_stored_row *rows;    // or NULL
@@ -19557,8 +19553,8 @@ struct pgi_dense_level {
     const pgi_state *state;
     double even[3], weight;    // weight: of a cell, in the unit of coarse levels
     PGI_HD explicit pgi_dense_level(const pgi_lattice &l)
-        : n{l.n[0], l.n[1], l.n[2]}, periodic(l.periodic), rows(l.rows), aggregate(l.aggregate), kind(NULL), cells(NULL),
-          state(NULL), even{0, 0, 0}, weight(0)
+        : n{l.n[0], l.n[1], l.n[2]}, periodic(l.periodic), rows(l.rows), aggregate(l.aggregate), kind(NULL),
+          cells(NULL), state(NULL), even{0, 0, 0}, weight(0)
     {
     }
     PGI_HD int is_inside(const int at[3], int q, int to) const
@@ -20153,8 +20149,8 @@ struct pgi_join_flatten {
         if (!a.fine.rows) a.label[i] = own, a.best[i] = 0;
     }
 };
-// Steps by the strong links of nodes i: those of different cells are united; in a cell, the highest rank of the links of
-// an aggregate is found; and then two that have chosen each other are united.
+// Steps by the strong links of nodes i: those of different cells are united; in a cell, the highest rank of the links
+// of an aggregate is found; and then two that have chosen each other are united.
 enum pgi_join_step { PGI_JOIN_ACROSS, PGI_JOIN_CHOOSE, PGI_JOIN_PAIRS };
 struct pgi_join_linked {
     pgi_joining_inside a;
@@ -20372,8 +20368,8 @@ struct pgi_gather_links {
     }
 };
 
-// After a prefix sum. Of nodes: is the list too long? Of links: a list whose links do not fit is left out, and the level
-// before it is the last one.
+// After a prefix sum. Of nodes: is the list too long? Of links: a list whose links do not fit is left out, and the
+// level before it is the last one.
 enum pgi_counted { PGI_COUNTED_NODES, PGI_COUNTED_AGAIN, PGI_COUNTED_LINKS };
 struct pgi_close_count {
     pgi_list to;
@@ -20532,7 +20528,8 @@ struct pgi_relax_nodes {
 };
 
 enum pgi_node_step { PGI_NODES_DEFECT, PGI_NODES_BEGIN, PGI_NODES_AGAIN, PGI_NODES_ADD };
-// r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u. Products are of lists.
+// r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u. Products are of
+// lists.
 struct pgi_step_nodes {
     pgi_any_level level;
     int what, turn;
@@ -21567,7 +21564,8 @@ static void pgi_join(pg_solver *s, const pgi_joining &joining, int64_t most)
     enum { ROUNDS = 2 };
     pgi_joining_inside inside(joining);
     if (joining.fine.rows) {
-        pgi_for_each(s, joining.to.cells, pgi_join_cells{joining.fine.dense(), joining.to, joining.fine.root, joining.fine.aggregate});
+        pgi_for_each(s, joining.to.cells,
+                     pgi_join_cells{joining.fine.dense(), joining.to, joining.fine.root, joining.fine.aggregate});
         return;
     }
     pgi_for_each(s, most, pgi_join_begin{joining});
@@ -21792,8 +21790,9 @@ struct pgi_visit {
     void step(int q, int what, int turn, float weight) const
     {
         if (is_lattice(q) && what == PGI_NODES_AGAIN) {
-            pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s),
-                          pgi_step_of<float>(*grid, vector(grid->e), vector(grid->g), vector(grid->f), pgi_no_measures()));
+            pgi_for_fluid(
+                s, grid->n, pgi_coarse_bricks(s),
+                pgi_step_of<float>(*grid, vector(grid->e), vector(grid->g), vector(grid->f), pgi_no_measures()));
             return;
         }
         if (is_lattice(q)) {
@@ -21847,9 +21846,8 @@ struct pgi_visit {
             const pgi_step_lattice<float> defect =
                 pgi_step_of<float>(*grid, vector(grid->u), vector(grid->f), vector(grid->r), none);
             const pgi_list &next = s->obstacles.list[1];
-            const pgi_restrict_lattice restriction = {
-                *grid, defect.r, 1, repeats ? next.g : next.f, none, 1, NULL, next,
-                next.most_log_lanes};
+            const pgi_restrict_lattice restriction = {*grid, defect.r, 1,    repeats ? next.g : next.f, none,
+                                                      1,     NULL,     next, next.most_log_lanes};
             pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), defect);
             pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
             return;
@@ -22106,9 +22104,8 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
     const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
-    const pgi_prolong_lattice correction = {o->fine, smooth,
-                                            sizeof(T) == sizeof(float), e,
-                                            1 / o->largest_diagonal,    s->mixed ? NULL : s->state};
+    const pgi_prolong_lattice correction = {
+        o->fine, smooth, sizeof(T) == sizeof(float), e, 1 / o->largest_diagonal, s->mixed ? NULL : s->state};
     pgi_for_fluid(s, l->n, o->bricks, correction);
     const pgi_grid result = pgi_sweep_finest<T>(s, smooth, r, rhs, post, 1, PGI_FROM_U);
     if (result.base != u.base) s->ops->copy(s, l, result, u);
@@ -22177,8 +22174,7 @@ static void pgi_copy_media_part(pg_solver *s, int q, const void *array, char *to
     const int *const n = s->work.n, *const own = s->outer.part.own, last = own[1] == n[2];
     const int64_t *const stride = s->work.cells.stride_mask, plane = pgi_media_plane(s, q);
     const char *const from = (const char *)array;
-    const int planes = own[1] - own[0], flat = n[1] == 1,
-              at_once = flat || stride[1] == n[1] * stride[0];
+    const int planes = own[1] - own[0], flat = n[1] == 1, at_once = flat || stride[1] == n[1] * stride[0];
     if (q < 8) {
         pgi_copy_rows(s, to, 0, from, 0, (size_t)((planes + (last && (q == 2 || q == 5))) * plane), 1);
         return;
@@ -23063,50 +23059,49 @@ template <class T> struct pgi_slopes {
 };
 
 // What the values on sides of cells add to that.
-template <class T> struct pgi_slopes_of_values {
-    pgi_slopes<T> slopes;
+struct pgi_slopes_of_values {
+    pgi_cell_operator<double> a;
+    pgi_distances steps;
+    pgi_grid out;
     const pgi_side_value *list;
-    int number, count_along;
+    int number, axis, first, count_along, at_unknowns, narrow;
     PGI_HD int64_t count() const { return number; }
-    PGI_HD T term(const pgi_side_value &v, const int at[3]) const
+    PGI_HD double term(const pgi_side_value &v, const int at[3]) const
     {
-        const pgi_slope<T> &s = slopes.slope;
-        const pgi_axis<T> &axis = s.a.b.axis[s.axis];
-        if (v.face / 2 != s.axis || pgi_is_outer(axis, v.face, at[s.axis]) || axis.n == 1) return 0;
+        const pgi_axis<double> &along = a.b.axis[axis];
+        if (v.face / 2 != axis || pgi_is_outer(along, v.face, at[axis]) || along.n == 1) return 0;
         int to[3] = {at[0], at[1], at[2]};
-        to[s.axis] += pgi_cell_step(axis, v.face, at[s.axis]);
-        const int open = s.a.kind[v.cell] >> v.face & 1;
-        if (open != !v.solid || s.a.kind[pgi_cell_at(s.a.b, to[0], to[1], to[2])] & PGI_LIVE) return 0;
-        if (!(pgi_face_factor(pgi_apart(s.a), v.face, at, v.cell) > 0)) return 0;
-        const double outward = v.solid ? v.value : v.value / pgi_distance_of(s.steps, at[s.axis] + (v.face & 1));
-        return (T)(v.face & 1 ? outward : -outward);
+        to[axis] += pgi_cell_step(along, v.face, at[axis]);
+        const int open = a.kind[v.cell] >> v.face & 1;
+        if (open != !v.solid || a.kind[pgi_cell_at(a.b, to[0], to[1], to[2])] & PGI_LIVE) return 0;
+        if (!(pgi_face_factor(pgi_apart(a), v.face, at, v.cell) > 0)) return 0;
+        const double outward = v.solid ? v.value : v.value / pgi_distance_of(steps, at[axis] + (v.face & 1));
+        return v.face & 1 ? outward : -outward;
     }
-    PGI_HD void add(const int at[3], int along, T value) const
+    PGI_HD void add(const int at[3], int along, double value) const
     {
-        const pgi_grid &out = slopes.out;
         int to[3] = {at[0], at[1], at[2]};
-        to[slopes.slope.axis] = along - slopes.first;
-        if (along < slopes.first || along >= slopes.first + count_along) return;
-        pgi_data<T>(out)[to[0] + to[1] * out.sj + to[2] * out.sk] += value;
+        to[axis] = along - first;
+        const int64_t place = to[0] + to[1] * out.sj + to[2] * out.sk;
+        if (along >= first && along < first + count_along)
+            pgi_set_point(out, narrow, place, pgi_point_of(out, narrow, place) + value);
     }
     // The first entry of a cell takes care of all of them.
     PGI_HD void operator()(int64_t e) const
     {
-        const pgi_slope<T> &s = slopes.slope;
-        const int64_t cell = list[e].cell, nx = s.a.b.axis[0].n, ny = s.a.b.axis[1].n;
-        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(s.a.kind[cell] & PGI_LIVE)) return;
+        const int64_t cell = list[e].cell, nx = a.b.axis[0].n, ny = a.b.axis[1].n;
+        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(a.kind[cell] & PGI_LIVE)) return;
         const int at[3] = {(int)(cell % nx), (int)(cell / nx % ny), (int)(cell / nx / ny)};
         for (int64_t q = e; q < number && list[q].cell == cell; q++) {
-            const T value = term(list[q], at);
-            const int high = list[q].face & 1, along = at[s.axis] + high, last = s.steps.n;
-            const double below = pgi_share_below(s.steps, at[s.axis]);
+            const double value = term(list[q], at), below = pgi_share_below(steps, at[axis]);
+            const int high = list[q].face & 1, along = at[axis] + high, last = steps.n;
             if (value == 0) continue;
-            if (slopes.at_unknowns) {
-                add(at, at[s.axis], (T)(high ? 1 - below : below) * value);
+            if (at_unknowns) {
+                add(at, at[axis], (high ? 1 - below : below) * value);
                 continue;
             }
             add(at, along, value);
-            if (s.steps.periodic && (along == 0 || along == last)) add(at, last - along, value);
+            if (steps.periodic && (along == 0 || along == last)) add(at, last - along, value);
         }
     }
 };
@@ -23130,7 +23125,8 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
     pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
     pgi_for_planes(s, n, own[0], axis == 2 ? own[0] + count : own[1], body);
     if (s->comm || !s->masked || !o->values_capacity) return;
-    const pgi_slopes_of_values<T> values = {body, o->values, o->values_capacity, count};
+    const pgi_slopes_of_values values = {pgi_wide_operator(s), s->steps[axis], out, o->values, o->values_capacity, axis,
+                                         first, count, at_unknowns, sizeof(T) == sizeof(float)};
     pgi_for_each(s, o->values_capacity, values);
 }
 
