@@ -19091,8 +19091,8 @@ struct pgi_label_held {
     }
 };
 
-// 1 for the first cell of a singular pocket, which counts them; after the prefix sum, the pocket's number for every cell
-// of it. Where there is none, nothing more is done.
+// 1 for the first cell of a singular pocket, which counts them; after the prefix sum, the pocket's number for every
+// cell of it. Where there is none, nothing more is done.
 struct pgi_label_number {
     const unsigned char *kind;
     int *parent, *pocket;    // pocket: in place, the entry of a pocket's first cell keeps its value
@@ -23125,8 +23125,9 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
     pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
     pgi_for_planes(s, n, own[0], axis == 2 ? own[0] + count : own[1], body);
     if (s->comm || !s->masked || !o->values_capacity) return;
-    const pgi_slopes_of_values values = {pgi_wide_operator(s), s->steps[axis], out, o->values, o->values_capacity, axis,
-                                         first, count, at_unknowns, sizeof(T) == sizeof(float)};
+    const pgi_slopes_of_values values = {
+        pgi_wide_operator(s),      s->steps[axis], out, o->values, o->values_capacity, axis, first, count, at_unknowns,
+        sizeof(T) == sizeof(float)};
     pgi_for_each(s, o->values_capacity, values);
 }
 
