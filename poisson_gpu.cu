@@ -12817,15 +12817,69 @@ template <class T> static PGI_HD inline pgi_complex<T> pgi_swapped(pgi_complex<T
     return pgi_complex_of<T>(a.y, a.x);
 }
 
-// What an inverse complex transform of type 3 takes at m and at r = n - m, from the values there.
-template <class V, class W, class Put> static PGI_HD inline void pgi_before_type3(V a, V b, W w, int m, int r, Put put)
+// One of two numbers, without a branch, so that both stay in registers.
+template <class V> static PGI_HD inline pgi_complex<V> pgi_chosen(int yes, pgi_complex<V> a, pgi_complex<V> b)
 {
-    if (m == 0) {
-        put(m, a);
-        return;
-    }
-    put(m, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
-    if (r > m) put(r, pgi_times(w, pgi_plus_i(a, b)));
+    typedef typename pgi_scalar<V>::type T;
+    pgi_complex<V> v;
+    PGI_UNROLLED
+    for (int q = 0; q < (int)(sizeof v / sizeof(T)); q++) ((T *)&v)[q] = yes ? ((T *)&a)[q] : ((T *)&b)[q];
+    return v;
+}
+
+// Coefficients from a pair of frequencies, and back: of a periodic axis, of types 2 and 3, of type 4. own: the two are
+// their own images.
+template <class V> static PGI_HD inline void pgi_after_periodic(pgi_complex<V> &f, pgi_complex<V> &g, int own)
+{
+    const typename pgi_scalar<V>::type half(0.5);
+    const pgi_complex<V> a = f, b = g;
+    f = pgi_chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
+    g = pgi_chosen(own, b, pgi_scaled(pgi_complex_of<V>(b.y - a.y, a.x - b.x), half));
+}
+template <class V> static PGI_HD inline void pgi_before_periodic(pgi_complex<V> &f, pgi_complex<V> &g, int own)
+{
+    const pgi_complex<V> a = f, b = g;
+    f = pgi_chosen(own, a, pgi_minus_i(a, b));
+    g = pgi_chosen(own, b, pgi_plus_i(a, b));
+}
+template <class V, class T>
+static PGI_HD inline void pgi_after_type2(pgi_complex<V> &f, pgi_complex<V> &g, pgi_complex<T> w, int own)
+{
+    const T half = (T)0.5, root = (T)0.70710678118654752440;
+    const pgi_complex<T> h = pgi_scaled(w, half);
+    const pgi_complex<V> a = f, b = g, s = pgi_sum(a, b), d = pgi_difference(a, b);
+    f = pgi_chosen(own, a, pgi_complex_of<V>(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
+    g = pgi_chosen(own, pgi_scaled(b, root), pgi_complex_of<V>(-(h.x * d.y + h.y * s.x), h.x * d.x - h.y * s.y));
+}
+template <class V, class T>
+static PGI_HD inline void pgi_before_type2(pgi_complex<V> &f, pgi_complex<V> &g, pgi_complex<T> w, int own)
+{
+    const T twice = (T)1.41421356237309504880;
+    const pgi_complex<V> a = f, b = g;
+    f = pgi_chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
+    g = pgi_chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
+}
+template <class V, class T>
+static PGI_HD inline void pgi_after_type4(pgi_complex<V> &f, pgi_complex<V> &g, pgi_complex<T> w, int sine)
+{
+    const pgi_complex<V> x = pgi_times(w, f), y = pgi_times(w, g);
+    const pgi_complex<V> low = pgi_complex_of<V>(x.x, y.x), high = pgi_complex_of<V>(-x.y, -y.y);
+    f = sine ? high : low, g = sine ? low : high;
+}
+template <class V, class T>
+static PGI_HD inline void pgi_before_type4(pgi_complex<V> &f, pgi_complex<V> &g, pgi_complex<T> w, int sine)
+{
+    const pgi_complex<V> low = sine ? g : f, high = sine ? f : g;
+    f = pgi_times(pgi_conjugate(w), pgi_complex_of<V>(low.x, -high.x));
+    g = pgi_times(pgi_conjugate(w), pgi_complex_of<V>(low.y, -high.y));
+}
+// Values of type 4, from either end, as each of the two transforms takes a column.
+template <class V, class T>
+static PGI_HD inline void pgi_split_type4(pgi_complex<V> &f, pgi_complex<V> &g, pgi_complex<T> w, T sign)
+{
+    const pgi_complex<V> low = f, high = pgi_scaled(g, sign);
+    f = pgi_times(pgi_complex_of<V>(low.x, high.x), w);
+    g = pgi_times(pgi_complex_of<V>(low.y, high.y), w);
 }
 
 // Type 1: the even frequencies to transform 0, odd ones to 1, and of what is cut twice those of type 3 to 2.
@@ -12841,10 +12895,12 @@ static PGI_HD inline void pgi_before_type1(const pgi_series &s, int m, const pgi
         c = pgi_scaled(c, sign), d = pgi_scaled(d, sign);
         const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), half),
                              high = pgi_scaled(pgi_difference(b, d), half);
+        pgi_complex<V> f = s.sine ? high : low, g = s.sine ? low : high;
         a = pgi_sum(a, c);
         b = pgi_sum(b, d);
-        pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[m], m, r,
-                         [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
+        pgi_before_type2(f, g, w[m], m == 0);
+        put(2, m, pgi_swapped(f));
+        if (both) put(2, r, pgi_swapped(g));
     }
     const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
     const pgi_complex<T> twiddle = w[2 * m];
@@ -12861,36 +12917,32 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
     const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T sign = s.sine ? (T)-1 : (T)1;
-    const auto first = [&](int at, pgi_complex<V> x) { put(0, at, x); };
+    pgi_complex<V> f = v[0], g = v[1];
     switch (s.kind) {
     case PGI_HERMITIAN:
-        if (m == 0) {
-            put(0, 0, v[0]);
-            if (two) put(0, mirror, v[1]);
-            return;
-        }
-        put(0, m, pgi_minus_i(v[0], v[1]));
-        put(0, mirror, pgi_plus_i(v[0], v[1]));
+    case PGI_DCT3:
+        if (s.kind == PGI_DCT3)
+            pgi_before_type2(f, g, w[m], m == 0);
+        else
+            pgi_before_periodic(f, g, m == 0);
+        put(0, m, f);
+        if (two) put(0, mirror, g);
         return;
     case PGI_DCT1: pgi_before_type1<T>(s, m, v, put); return;
-    case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(v[0], m & 1 ? sign : (T)1)); return;
-    case PGI_DCT3:
-        pgi_before_type3(v[0], v[1], w[m], m, m ? mirror : 0, first);
-        if (m == 0 && two) pgi_before_type3(v[1], v[1], w[mirror], mirror, mirror, first);
-        return;
+    case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(f, m & 1 ? sign : (T)1)); return;
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
             const int i = pgi_odd_index(n, m, &negative);
-            put(0, m, pgi_scaled(v[0], (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
+            put(0, m, pgi_scaled(f, (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
             return;
         }
-        const pgi_complex<V> a = v[0], b = pgi_scaled(v[1], sign);
-        put(0, m, pgi_times(pgi_complex_of(a.x, b.x), w[m]));
-        put(1, m, pgi_times(pgi_complex_of(a.y, b.y), w[m]));
+        pgi_split_type4(f, g, w[m], sign);
+        put(0, m, f);
+        put(1, m, g);
         return;
     }
-    default: put(0, m, v[0]);
+    default: put(0, m, f);
     }
 }
 
@@ -12916,14 +12968,14 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T half = (T)0.5, sign = s.sine ? (T)-1 : (T)1;
     switch (s.kind) {
-    case PGI_FOURIER: {
-        const pgi_complex<V> a = at(0, m), b = at(0, two ? mirror : m);
-        v[0] = a, v[1] = b;
-        if (m == 0) return;
-        v[0] = pgi_complex_of<V>(half * (a.x + b.x), half * (a.y + b.y));
-        v[1] = pgi_complex_of<V>(half * (b.y - a.y), half * (a.x - b.x));
+    case PGI_FOURIER:
+    case PGI_DCT2:
+        v[0] = at(0, m), v[1] = at(0, two ? mirror : m);
+        if (s.kind == PGI_DCT2)
+            pgi_after_type2(v[0], v[1], w[m], m == 0);
+        else
+            pgi_after_periodic(v[0], v[1], m == 0);
         return;
-    }
     case PGI_DCT1: {
         int place, reflected;
         const int which = pgi_source_of(s, m, &place, &reflected), odd = which > 1;
@@ -12931,16 +12983,6 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
         const T x = odd ? (reflected ? sign : (T)1) : s.sine ? -half : half, y = odd ? x : half;
         const int swap = odd || s.sine;
         v[0] = pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y));
-        return;
-    }
-    case PGI_DCT2: {
-        const pgi_complex<V> a = at(0, m), b = at(0, two ? mirror : m);
-        const pgi_complex<T> twiddle = pgi_scaled(w[m ? m : mirror], half);
-        const pgi_complex<V> p = pgi_times(twiddle, m ? a : b), q = pgi_times(pgi_conjugate(twiddle), b);
-        const pgi_complex<V> sum = pgi_sum(p, q);
-        v[0] = sum;
-        v[1] = pgi_complex_of<V>(q.y - p.y, p.x - q.x);
-        if (m == 0) v[0] = a, v[1] = sum;
         return;
     }
     case PGI_DCT3: v[0] = pgi_scaled(at(0, m & 1 ? n - 1 - (m >> 1) : m >> 1), m & 1 ? sign : (T)1); return;
@@ -12955,10 +12997,8 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
             v[0] = pgi_complex_of<V>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x));
             return;
         }
-        const pgi_complex<V> a = pgi_times(w[m], at(0, m)), b = pgi_times(w[m], at(1, m));
-        const pgi_complex<V> low = pgi_complex_of<V>(a.x, b.x), high = pgi_complex_of<V>(-a.y, -b.y);
-        v[0] = s.sine ? high : low;
-        v[1] = s.sine ? low : high;
+        v[0] = at(0, m), v[1] = at(1, m);
+        pgi_after_type4(v[0], v[1], w[m], s.sine);
         return;
     }
     default: v[0] = at(0, m);
@@ -12966,9 +13006,6 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
 }
 
 // The same with get(i) and put(i, value) of values.
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable    // on the host the values come by lambdas
-#endif
 template <class T, class Get, class Put>
 static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
 {
@@ -12979,9 +13016,6 @@ static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get 
     }
     pgi_before<T>(s, m, v, put);
 }
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable    // on the host the values come by lambdas
-#endif
 template <class T, class At, class Put>
 static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &at, const Put &put)
 {
@@ -12999,6 +13033,108 @@ static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
     return at[0] + at[1] * g.sj + at[2] * g.sk + at[3] * g.problem;
 }
 
+// Columns of a grid, from `first` on, side by side in a number: number i has value i of each. Columns beyond the last
+// one read it, and are not written. On a GPU numbers lie at multiples of their size.
+template <class T, class N> struct pgi_column_block {
+    enum { WIDE = sizeof(N) / sizeof(T) };
+    T *column[WIDE];
+    int64_t stride;
+    int count, together, place[WIDE][4];    // together: side by side in memory; place: of the first values
+    PGI_HD pgi_column_block(const pgi_grid &g, int axis, const int n[3], int64_t first, int64_t columns)
+        : stride(pgi_pitch(g, axis)), count(columns - first < WIDE ? (int)(columns - first) : (int)WIDE)
+    {
+        together = count == WIDE;
+        PGI_UNROLLED
+        for (int q = 0; q < WIDE; q++) {
+            pgi_column_place(n, axis, first + (q < count ? q : count - 1), place[q]);
+            column[q] = pgi_data<T>(g) + pgi_offset(place[q], g);
+            together = together && column[q] == column[0] + q;
+        }
+    }
+    PGI_HD int is_number(int i) const
+    {
+#ifdef __CUDA_ARCH__
+        return together && (uintptr_t)(column[0] + i * stride) % sizeof(N) == 0;
+#else
+        return (void)i, together;
+#endif
+    }
+    PGI_HD N operator()(int i) const
+    {
+        N v;
+        if (is_number(i)) {
+#ifdef __CUDA_ARCH__
+            return *(const N *)(column[0] + i * stride);
+#else
+            memcpy(&v, column[0] + i * stride, sizeof v);
+            return v;
+#endif
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < WIDE; q++) ((T *)&v)[q] = column[q][i * stride];
+        return v;
+    }
+    PGI_HD void operator()(int i, const N &v) const
+    {
+        if (is_number(i)) {
+#ifdef __CUDA_ARCH__
+            *(N *)(column[0] + i * stride) = v;
+#else
+            memcpy(column[0] + i * stride, &v, sizeof v);
+#endif
+            return;
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < WIDE; q++)
+            if (q < count) column[q][i * stride] = ((const T *)&v)[q];
+    }
+};
+
+// The same of a right-hand side, boundary data and mean included.
+template <class T, class N> struct pgi_rhs_columns {
+    pgi_column_block<T, N> columns;
+    const pgi_rhs &from;
+    const pgi_state *state;
+    const int axis, nx, ny, nz;
+    const T mean;
+    const unsigned mask;
+    PGI_HD pgi_rhs_columns(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int n[3], int64_t first,
+                           int64_t all)
+        : columns(rhs.f, along, n, first, all), from(rhs), state(b.state), axis(along), nx(n[0]), ny(n[1]), nz(n[2]),
+          mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
+    {
+    }
+    PGI_HD N operator()(int index) const
+    {
+        N v = columns(index);
+        PGI_UNROLLED
+        for (int q = 0; q < columns.WIDE; q++) {
+            const int *const at = columns.place[q];
+            const int i = axis == 0 ? index : at[0], j = axis == 1 ? index : at[1], k = axis == 2 ? index : at[2];
+            T &value = ((T *)&v)[q];
+            if (mean != 0) value -= mean;
+            if (!mask) continue;
+            const unsigned here = mask & (pgi_end_bits(i, nx) | pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4);
+            if (here) value += pgi_face_terms_of<T>(from.faces, state, here, i, j, k, at[3]);
+        }
+        return v;
+    }
+};
+
+// The numbers of complex transforms; those of an inverse one may have real and imaginary part changed.
+template <class V> struct pgi_numbers {
+    V *x;
+    int64_t element, transform;    // from number to number, and from transform to transform
+    int swapped;
+    PGI_HD V &number(int which, int m) const { return x[which * transform + m * element]; }
+    PGI_HD void operator()(int which, int m, const V &v) const { number(which, m) = swapped ? pgi_swapped(v) : v; }
+    PGI_HD V operator()(int which, int m) const
+    {
+        const V v = number(which, m);
+        return swapped ? pgi_swapped(v) : v;
+    }
+};
+
 // ---- elimination, for both back ends ----
 
 // Row k of a mode reads (l + v + s) x_k = l x_(k-1) + v x_(k+1) + r with l, v >= 0, and s >= 0 what does not couple:
@@ -13006,13 +13142,10 @@ static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
 // pivot is accurate however small s is, and s = 0 in the last one says that the mode is singular, without a tolerance.
 
 // A line is cut into parts. The last row of a part separates it from the next; eliminating the others leaves one such
-// row a part, and the first unknown of a part as x_first = y x_last + z x_before + r with y + z + s = 1. A periodic
+// row a part, and the first unknown of a part as x_first = l x_before + v x_last + r with l + v + s = 1. A periodic
 // line is one whose last part comes before its first.
 struct pgi_separator {
     double l, v, s, r;
-};
-struct pgi_head_row {
-    double y, z, s, r;
 };
 
 struct pgi_column {    // of values in memory, with room for marks
@@ -13033,26 +13166,25 @@ static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, 
     *b = c.marks[(2 * (int64_t)block - 1) * c.mark_stride];
 }
 
-static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_head_row &next)
+static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_separator &next)
 {
     const double v = own->v;
-    own->v = v * next.y;
+    own->v = v * next.v;
     own->s += v * next.s;
     own->r += v * next.r;
 }
 
 // What is kept of a piece of a column once its other rows are eliminated: its last row, and its first unknown.
 struct pgi_joint {
-    pgi_separator own;
-    pgi_head_row head;
+    pgi_separator own, head;
 };
 enum { PGI_JOINT = sizeof(pgi_joint) / sizeof(double), PGI_JOINT_ENDS = 2 };
 
 // A first unknown from another one than the part's last: m is the row of this one.
-static PGI_HD inline pgi_head_row pgi_head_beyond(const pgi_head_row &h, const pgi_separator &m)
+static PGI_HD inline pgi_separator pgi_head_beyond(const pgi_separator &h, const pgi_separator &m)
 {
-    const double y = h.y * pgi_ratio(1, m.l + m.v + m.s);
-    return {y * m.v, h.z + y * m.l, h.s + y * m.s, h.r + y * m.r};
+    const double y = h.v * pgi_ratio(1, m.l + m.v + m.s);
+    return {h.l + y * m.l, y * m.v, h.s + y * m.s, h.r + y * m.r};
 }
 
 // Two parts that follow each other as one. Leaves in low the row of its last unknown, between the one before both parts
@@ -13311,7 +13443,7 @@ template <int W> PGI_WIDE static void pgi_cpu_lines_down(const pgi_line_tile<W> 
         }
     }
     const double top = -pgi_row_of(t.d.rows, t.last).upper;
-    for (int q = 0; q < W; q++) joint[q] = {{z[q], top, s[q], r[q]}, {y[q], head_z[q], head_s[q], head_r[q]}};
+    for (int q = 0; q < W; q++) joint[q] = {{z[q], top, s[q], r[q]}, {head_z[q], y[q], head_s[q], head_r[q]}};
 }
 
 // The other way, once the last unknowns and those before the first are known: what these add goes down first.
@@ -13945,6 +14077,18 @@ template <class Put> static void pgi_fold_look_ups(const pgi_fft *c, int lane, P
     put(pgi_fft_entries(PGI_DCT1, r) - 1, pgi_root(lane, 2 * (int64_t)c->span));
 }
 
+// A table of complex numbers, root(k), made in f64 and then rounded.
+template <class T, class Root> static const void *pgi_take_roots(pgi_arena *arena, int count, const Root &root)
+{
+    pgi_complex<T> *host = NULL;
+    const void *const table = pgi_take_table(arena, (size_t)count * sizeof *host, (void **)&host);
+    for (int k = 0; k < count && host; k++) {
+        const pgi_complex<double> z = root(k);
+        host[k] = pgi_complex_of((T)z.x, (T)z.y);
+    }
+    return table;
+}
+
 // The tables of a transform by blocks: entry e of thread `lane` is at e * lanes + lane; then roots for the stages
 // between.
 template <class T> static void pgi_layout_fft(pgi_fft *c, int kind, pgi_arena *arena)
@@ -13968,28 +14112,17 @@ template <class T> static void pgi_layout_fft(pgi_fft *c, int kind, pgi_arena *a
     pgi_layout_places(c, kind == PGI_DCT1, arena);
 }
 
-// Twiddles and roots of unity of the transforms along an axis, made in f64 and then rounded.
+// Twiddles and roots of unity of the transforms along an axis.
 template <class T> static void pgi_layout_transforms(pg_solver *s, pgi_arena *arena, pgi_transforms *along)
 {
     pgi_series *const series = along->series;
     const int type4 = series->kind == PGI_DCT4, n = series->n, length = series->length;
     if (along->fft.radix) return pgi_layout_fft<T>(&along->fft, series->kind, arena);
-    pgi_complex<T> *w = NULL;
     if (series->kind != PGI_FOURIER && !(type4 && n % 2))
-        series[0].twiddle = series[1].twiddle =
-            pgi_take_table(arena, ((size_t)length + 1) * sizeof(pgi_complex<T>), (void **)&w);
-    for (int k = 0; k <= length && w; k++) {
-        const pgi_complex<double> root =
-            type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
-        w[k].x = (T)root.x, w[k].y = (T)root.y;
-    }
-    if (s->cuda) return;
-    w = NULL;
-    along->roots = pgi_take_table(arena, (size_t)length * sizeof(pgi_complex<T>), (void **)&w);
-    for (int k = 0; k < length && w; k++) {
-        const pgi_complex<double> root = pgi_root(k, length);
-        w[k].x = (T)root.x, w[k].y = (T)root.y;
-    }
+        series[0].twiddle = series[1].twiddle = pgi_take_roots<T>(arena, length + 1, [&](int64_t k) {
+            return type4 ? pgi_root(8 * k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
+        });
+    if (!s->cuda) along->roots = pgi_take_roots<T>(arena, length, [&](int k) { return pgi_root(k, length); });
 }
 
 // Which mode a row of coefficients is.
@@ -14158,119 +14291,25 @@ PGI_WIDE static pgi_complex<V> *pgi_cpu_fourier(const pgi_complex<T> *roots, int
     return x;
 }
 
-namespace
-{
-// A tile of columns of a grid, from `first` on: number i is value i of each. Columns beyond the last one read it, and
-// are not written.
-template <class T> struct pgi_tile_columns {
-    typedef pgi_lanes<T, PGI_TILE> number;
-    T *column[PGI_TILE];
-    int64_t stride;
-    int count, together, place[PGI_TILE][4];    // together: side by side in memory; place: of the first values
-    pgi_tile_columns(const pgi_grid &g, int axis, const int n[3], int64_t first, int64_t columns)
-        : stride(pgi_pitch(g, axis)), count(columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE)
-    {
-        together = count == PGI_TILE;
-        for (int q = 0; q < PGI_TILE; q++) {
-            pgi_column_place(n, axis, first + (q < count ? q : count - 1), place[q]);
-            column[q] = pgi_data<T>(g) + pgi_offset(place[q], g);
-            together = together && column[q] == column[0] + q;
-        }
-    }
-    number operator()(int i) const
-    {
-        number v;
-        if (together)
-            memcpy(&v, column[0] + i * stride, sizeof v);
-        else
-            for (int q = 0; q < PGI_TILE; q++) v.v[q] = column[q][i * stride];
-        return v;
-    }
-    void operator()(int i, const number &v) const
-    {
-        if (together)
-            memcpy(column[0] + i * stride, &v, sizeof v);
-        else
-            for (int q = 0; q < count; q++) column[q][i * stride] = v.v[q];
-    }
-};
+// A tile of columns: half of them are real parts of what is transformed, the others imaginary.
+template <class T> using pgi_tile_number = pgi_complex<pgi_lanes<T, PGI_TILE / 2>>;
+template <class T> using pgi_tile_columns = pgi_column_block<T, pgi_tile_number<T>>;
+template <class T> using pgi_tile_rhs = pgi_rhs_columns<T, pgi_tile_number<T>>;
 
-// The same of a right-hand side, boundary data and mean included.
-template <class T> struct pgi_tile_rhs {
-    typedef pgi_lanes<T, PGI_TILE> number;
-    pgi_tile_columns<T> columns;
-    const pgi_rhs &from;
-    const pgi_state *state;
-    const int axis, *n;
-    const T mean;
-    const unsigned mask;
-    pgi_tile_rhs(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t first, int64_t all)
-        : columns(rhs.f, along, size, first, all), from(rhs), state(b.state), axis(along), n(size),
-          mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
-    {
-    }
-    number operator()(int i) const
-    {
-        number v = columns(i);
-        if (mean != 0)
-            for (int q = 0; q < PGI_TILE; q++) v.v[q] -= mean;
-        for (int q = 0; q < PGI_TILE && mask; q++) {
-            int at[4];
-            memcpy(at, columns.place[q], sizeof at);
-            at[axis] = i;
-            const unsigned here =
-                mask & (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 | pgi_end_bits(at[2], n[2]) << 4);
-            if (here) v.v[q] += pgi_face_terms_of<T>(from.faces, state, here, at[0], at[1], at[2], at[3]);
-        }
-        return v;
-    }
-};
-
-// The numbers of complex transforms; those of an inverse one have real and imaginary part changed. No lambdas, since
-// nvcc compiles what calls them for the device too.
-template <class V> struct pgi_numbers {
-    V *x;
-    int64_t length;
-    int inverse;
-    PGI_HD void operator()(int transform, int m, const V &v) const
-    {
-        x[transform * length + m] = inverse ? pgi_swapped(v) : v;
-    }
-    PGI_HD V operator()(int transform, int m) const
-    {
-        const V v = x[transform * length + m];
-        return inverse ? pgi_swapped(v) : v;
-    }
-};
-}    // namespace
-
-// Of a tile of columns: half of them are real parts, the others imaginary. Transforms back are transforms there of
-// swapped numbers.
+// Transforms back are transforms there of swapped numbers.
 template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, const pgi_complex<T> *roots,
                                                       const pgi_tile_rhs<T> &in, const pgi_tile_columns<T> &out,
                                                       char *memory)
 {
-    typedef pgi_complex<pgi_lanes<T, PGI_TILE / 2>> number;
+    typedef pgi_tile_number<T> number;
     const int64_t length = series.length, total = length * series.count;
     number *const x = (number *)memory, *const y = x + total, *result = x;
-    const int inverse = series.inverse;
-    const auto get = [&](int i) {
-        const pgi_lanes<T, PGI_TILE> value = in(i);
-        number v;
-        memcpy(&v, &value, sizeof v);
-        return v;
-    };
-    const pgi_numbers<number> put = {x, length, inverse};
-    for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, get, put);
+    const pgi_numbers<number> put = {x, 1, length, series.inverse};
+    for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, in, put);
     for (int q = 0; q < series.count; q++)
         result = pgi_cpu_fourier(roots, series.length, x + q * length, y + q * length) - q * length;
-    const pgi_numbers<number> at = {result, length, inverse};
-    const auto store = [&](int i, const number &v) {
-        pgi_lanes<T, PGI_TILE> value;
-        memcpy(&value, &v, sizeof v);
-        out(i, value);
-    };
-    for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, store);
+    const pgi_numbers<number> at = {result, 1, length, series.inverse};
+    for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, out);
 }
 
 template <class T>
@@ -14317,8 +14356,8 @@ template <int W, class T> static pgi_line_tile<W> pgi_read_lines(const pg_solver
     const int split = l->part.split;
     pgi_line_tile<W> t(d, alpha, in.columns.place, split ? l->part.lo : 0, split ? l->part.hi : l->n[d.line], memory);
     for (int k = t.first; k <= t.last; k++) {
-        const pgi_lanes<T, PGI_TILE> v = in(k);
-        for (int q = 0; q < W; q++) t.x[k][q] = d.scale * (double)v.v[q];
+        const pgi_tile_number<T> v = in(k);
+        for (int q = 0; q < W; q++) t.x[k][q] = d.scale * (double)((const T *)&v)[q];
     }
     return t;
 }
@@ -14331,7 +14370,10 @@ static int pgi_cpu_indefinite(const pgi_line_tile<W> &t, const pgi_tile_rhs<T> &
     int resonant = 0;
     for (int q = 0; q < in.columns.count; q++) {
         if (t.mu[q] >= 0) continue;
-        for (int k = t.first; k <= t.last; k++) t.x[k][q] = (double)in(k).v[q];
+        for (int k = t.first; k <= t.last; k++) {
+            const pgi_tile_number<T> v = in(k);
+            t.x[k][q] = (double)((const T *)&v)[q];
+        }
         if (!pgi_line_indefinite(t.d, t.mu[q], alpha, &t.x[0][q], c)) resonant = 1;
     }
     return resonant;
@@ -14397,8 +14439,8 @@ static void pgi_cpu_eliminate_tiles(pg_solver *s, const pgi_level *l, const pgi_
         }
         const pgi_tile_columns<T> out(to, d.lines.line, l->n, first, first + in.columns.count);
         for (int k = t.first; k <= t.last; k++) {
-            pgi_lanes<T, PGI_TILE> v = {};
-            for (int q = 0; q < W; q++) v.v[q] = (T)t.x[k][q];
+            pgi_tile_number<T> v = {};
+            for (int q = 0; q < W; q++) ((T *)&v)[q] = (T)t.x[k][q];
             out(k, v);
         }
     });
@@ -14431,106 +14473,6 @@ struct pgi_chunk {
     int64_t element, transform, pair;
 };
 
-namespace
-{
-// A column of the right-hand side, boundary data and mean included.
-template <class T> struct pgi_column_reader {
-    const pgi_rhs &from;
-    const pgi_state *state;
-    const T *f;
-    int64_t stride;
-    T mean;
-    int axis, n, at[4];
-    unsigned mask, touched;    // faces that have data, and those that the whole column touches
-    PGI_HD pgi_column_reader(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t column)
-        : from(rhs), state(b.state), mean(pgi_mean_of<T>(rhs, b.state)), axis(along)
-    {
-        pgi_column_place(size, axis, column, at);
-        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f);
-        stride = pgi_pitch(rhs.f, axis);
-        n = axis == 0 ? size[0] : axis == 1 ? size[1] : size[2];
-        mask = pgi_face_mask(rhs, state);
-        touched =
-            mask & ~(3u << 2 * axis) &
-            (pgi_end_bits(at[0], size[0]) | pgi_end_bits(at[1], size[1]) << 2 | pgi_end_bits(at[2], size[2]) << 4);
-    }
-    PGI_HD T complete(T value, int i) const
-    {
-        const unsigned here = touched | (mask & pgi_end_bits(i, n) << 2 * axis);
-        if (!here) return value - mean;
-        return value - mean +
-               pgi_face_terms_of<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
-                                    axis == 2 ? i : at[2], at[3]);
-    }
-    PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
-};
-
-// A pair of columns of the grid, and of the buffer. Columns beyond the last one read it, and are not written. Where
-// the two lie side by side they are one word, at even addresses.
-template <class T> static PGI_HD inline int pgi_is_pair(const T *low, const T *high)
-{
-    return high == low + 1 && (uintptr_t)low % sizeof(pgi_complex<T>) == 0;
-}
-template <class T> struct pgi_pair_reader {
-    pgi_column_reader<T> low, high;
-    PGI_HD pgi_pair_reader(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int n[3], int64_t column,
-                           int64_t columns)
-        : low(b, from, axis, n, column < columns ? column : columns - 1),
-          high(b, from, axis, n, column + 1 < columns ? column + 1 : columns - 1)
-    {
-    }
-    PGI_HD pgi_complex<T> operator()(int i) const
-    {
-        const T *const p = low.f + i * low.stride, *const q = high.f + i * high.stride;
-        pgi_complex<T> v;
-        if (pgi_is_pair(p, q))
-            v = *(const pgi_complex<T> *)p;
-        else
-            v.x = *p, v.y = *q;
-        return pgi_complex_of(low.complete(v.x, i), high.complete(v.y, i));
-    }
-};
-// What the complex transforms of a pair take and give.
-template <class T> struct pgi_pair_buffer {
-    pgi_complex<T> *buffer;
-    const pgi_chunk &c;
-    int64_t pair;
-    PGI_HD pgi_complex<T> &at(int transform, int m) const
-    {
-        return buffer[m * c.element + transform * c.transform + pair * c.pair];
-    }
-    PGI_HD pgi_complex<T> operator()(int transform, int m) const { return at(transform, m); }
-    PGI_HD void operator()(int transform, int m, pgi_complex<T> v) const { at(transform, m) = v; }
-};
-template <class T> struct pgi_pair_writer {
-    T *low, *high;    // high: NULL where there is no such column, low: neither
-    int64_t stride;
-    PGI_HD pgi_pair_writer(T *u, const pgi_grid &to, int axis, const int n[3], int64_t column, int64_t columns)
-        : low(NULL), high(NULL), stride(pgi_pitch(to, axis))
-    {
-        int at[4];
-        if (column >= columns) return;
-        pgi_column_place(n, axis, column, at);
-        low = u + pgi_offset(at, to);
-        if (column + 1 >= columns) return;
-        pgi_column_place(n, axis, column + 1, at);
-        high = u + pgi_offset(at, to);
-    }
-    PGI_HD void operator()(int k, pgi_complex<T> v) const
-    {
-        T *const p = low + k * stride, *const q = high + k * stride;
-        if (!low) return;
-        if (high && pgi_is_pair(p, q)) {
-            *(pgi_complex<T> *)p = v;
-            return;
-        }
-        *p = v.x;
-        if (high) *q = v.y;
-    }
-};
-
-}    // namespace
-
 // Neighbouring threads read and write neighbours.
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
@@ -14539,8 +14481,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_pair_reader<T> get(b, from, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
-    const pgi_pair_buffer<T> put = {buffer, c, pair};
+    const pgi_rhs_columns<T, pgi_complex<T>> get(b, from, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
+    const pgi_numbers<pgi_complex<T>> put = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_before<T>(series, (int)m, get, put);
 }
 
@@ -14551,8 +14493,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
-    const pgi_pair_buffer<T> at = {buffer, c, pair};
+    const pgi_column_block<T, pgi_complex<T>> put(to, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
+    const pgi_numbers<pgi_complex<T>> at = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_after<T>(series, (int)m, at, put);
 }
 
@@ -14704,17 +14646,16 @@ static __device__ inline pgi_separator pgi_shuffled(const pgi_separator &p, int 
 // same time: in shared memory until a warp can have what is left of a ring, then there. known: the unknown of the
 // thread's own separator and of the one before.
 static __device__ inline void pgi_solve_separators(const pgi_elimination &d, const pgi_separator &part,
-                                                   const pgi_head_row &head, int null, double *exchange,
+                                                   const pgi_separator &head, int null, double *exchange,
                                                    double known[2])
 {
     const int ring = (1 << d.log_parts) - 1, me = (int)threadIdx.x, lane = me & 31, line = me & ((1 << d.log_wide) - 1),
               number = me >> d.log_wide, size = ring < 31 ? ring + 1 : 32;
     const auto place = [&](int q) { return pgi_exchange_index(d, line, (number + q) & ring); };
     pgi_separator own = part;
-    pgi_put_separator(exchange, place(0), {head.y, head.z, head.s, head.r});
+    pgi_put_separator(exchange, place(0), head);
     __syncthreads();
-    const pgi_separator next = pgi_get_separator(exchange, place(1));
-    pgi_join_next(&own, {next.l, next.v, next.s, next.r});
+    pgi_join_next(&own, pgi_get_separator(exchange, place(1)));
     if (null && number == ring) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
     int step = 1;
     for (; step * 32 <= ring; step *= 2) {
@@ -14792,10 +14733,9 @@ template <int IN_MEMORY> static __device__ inline double pgi_centre_line(const p
 // Eliminates a part down to its last row, in registers. Leaves the eliminated right-hand sides and inverse pivots. A
 // pivot waits for the one before no longer than for a product: that is the critical path.
 static __device__ inline void pgi_kept_down(const pgi_kept_row *rows, double mu, double r[PGI_KEPT],
-                                            double inverse[PGI_KEPT], pgi_separator *own, pgi_head_row *head)
+                                            double inverse[PGI_KEPT], pgi_separator *own, pgi_separator *head)
 {
-    pgi_head_row h = {1, 0, 0, 0};
-    pgi_separator p = {0, 0, 0, 0};
+    pgi_separator h = {0, 1, 0, 0}, p = {0, 0, 0, 0};
     double rest = 0;    // l + s of the row before
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++) {
@@ -14809,11 +14749,11 @@ static __device__ inline void pgi_kept_down(const pgi_kept_row *rows, double mu,
         rest = p.l + p.s;
         if (q == PGI_KEPT - 1) continue;
         inverse[q] = pgi_reciprocal(q > 0 ? pivot : rest + p.v);
-        const double carried = h.y * inverse[q] * row.real;
-        h.z += carried * p.l;
+        const double carried = h.v * inverse[q] * row.real;
+        h.l += carried * p.l;
         h.s += carried * p.s;
         h.r += carried * r[q];
-        h.y = carried * p.v + (h.y - h.y * row.real);
+        h.v = carried * p.v + (h.v - h.v * row.real);
     }
     p.r = r[PGI_KEPT - 1];
     *own = p;
@@ -14847,8 +14787,7 @@ template <int IN_MEMORY> static __device__ inline double pgi_solve_lines(const p
 {
     const int null = inside && pgi_is_null(d, mu);
     double inverse[PGI_KEPT], known[2];
-    pgi_separator own = {0, 0, 1, 0};
-    pgi_head_row head = {1, 0, 0, 0};
+    pgi_separator own = {0, 0, 1, 0}, head = {0, 1, 0, 0};
     const double mean = centred ? pgi_centre_line<IN_MEMORY>(d, p, null, r, exchange) : 0;
     if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
     pgi_solve_separators(d, own, head, null, exchange, known);
@@ -14914,7 +14853,7 @@ static __device__ inline double pgi_constant_of(const pgi_elimination &d, const 
 // Of the parts of a piece, a thread each, eliminates the last rows but the very last one, all at the same time:
 // each becomes a row between the unknown before these rows and their last one. The row of this one leads beyond it.
 static __device__ inline pgi_separator pgi_reduce_parts(const pgi_elimination &d, const pgi_separator &part,
-                                                        const pgi_head_row &head, double *exchange)
+                                                        const pgi_separator &head, double *exchange)
 {
     const int last = (1 << d.log_parts) - 1, line = (int)threadIdx.x & ((1 << d.log_wide) - 1),
               number = (int)threadIdx.x >> d.log_wide;
@@ -14925,11 +14864,8 @@ static __device__ inline pgi_separator pgi_reduce_parts(const pgi_elimination &d
         __syncthreads();
     };
     pgi_separator own = part;
-    put({head.y, head.z, head.s, head.r});
-    if (number < last) {
-        const pgi_separator next = get(number + 1);
-        pgi_join_next(&own, {next.l, next.v, next.s, next.r});
-    }
+    put(head);
+    if (number < last) pgi_join_next(&own, get(number + 1));
     for (int step = 1; step <= last; step *= 2) {
         put(own);
         const pgi_separator none_below = {1, 0, 0, 0}, none_above = {0, 1, 0, 0};
@@ -14941,7 +14877,7 @@ static __device__ inline pgi_separator pgi_reduce_parts(const pgi_elimination &d
 
 // row: see pgi_reduce_parts
 static __device__ inline void pgi_keep_joint(const pgi_elimination &d, const pgi_separator &row,
-                                             const pgi_head_row &head, pgi_joint *joint)
+                                             const pgi_separator &head, pgi_joint *joint)
 {
     const int last = (1 << d.log_parts) - 1, number = (int)threadIdx.x >> d.log_wide;
     if (number == last) joint->own = row;
@@ -14970,8 +14906,7 @@ static __device__ inline double pgi_solve_piece(const pgi_elimination &d, const 
 {
     const double mean = pgi_constant_of(d, pieces, mu, problem);
     double inverse[PGI_KEPT], known[2];
-    pgi_separator own = {0, 0, 1, 0};
-    pgi_head_row head = {1, 0, 0, 0};
+    pgi_separator own = {0, 0, 1, 0}, head = {0, 1, 0, 0};
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++)
         if (p.has(q)) r[q] -= mean;
@@ -15538,12 +15473,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     {
         const T sign = sine() ? (T)-1 : (T)1;
         PGI_UNROLLED
-        for (int r = 0; r < R; r++) {
-            const pgi_complex<T> w = step(r);
-            const number low = a[r], high = pgi_scaled(b[r], sign);
-            a[r] = pgi_times(pgi_complex_of(low.x, high.x), w);
-            b[r] = pgi_times(pgi_complex_of(low.y, high.y), w);
-        }
+        for (int r = 0; r < R; r++) pgi_split_type4(a[r], b[r], step(r), sign);
     }
     __device__ void unite(number (&a)[R], number (&b)[R]) const
     {
@@ -15612,22 +15542,15 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
 
     // The last stage, and the pairs of frequencies that belong together.
-    static __device__ number chosen(int yes, number a, number b)
-    {
-        number v;
-        PGI_UNROLLED
-        for (int q = 0; q < PER; q++) part(v, q) = yes ? part(a, q) : part(b, q);
-        return v;
-    }
     template <int P>
     static __device__ void to_slots(int own, const number (&a)[P], const number (&b)[P], number (&f)[P], number (&g)[P])
     {
         enum { MIDDLE = (P + 1) / 2 };
         PGI_UNROLLED
         for (int m = 0; m < P; m++) {
-            f[m] = m < MIDDLE ? a[m] : chosen(own, b[m], a[m]);
-            g[m] = m == 0       ? chosen(own, P % 2 ? b[P / 2] : a[P / 2], b[P - 1])
-                   : m < MIDDLE ? chosen(own, a[(P - m) % P], b[P - 1 - m])
+            f[m] = m < MIDDLE ? a[m] : pgi_chosen(own, b[m], a[m]);
+            g[m] = m == 0       ? pgi_chosen(own, P % 2 ? b[P / 2] : a[P / 2], b[P - 1])
+                   : m < MIDDLE ? pgi_chosen(own, a[(P - m) % P], b[P - 1 - m])
                                 : b[P - 1 - m];
         }
     }
@@ -15637,9 +15560,9 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         enum { MIDDLE = (P + 1) / 2 };
         PGI_UNROLLED
         for (int m = 0; m < P; m++) {
-            a[m] = m < MIDDLE ? f[m] : chosen(own, g[(P - m) % (P % 2 ? P : P / 2)], f[m]);
-            b[m] = m >= MIDDLE                ? chosen(own, f[m], g[P - 1 - m])
-                   : P % 2 && m == MIDDLE - 1 ? chosen(own, g[0], g[P - 1 - m])
+            a[m] = m < MIDDLE ? f[m] : pgi_chosen(own, g[(P - m) % (P % 2 ? P : P / 2)], f[m]);
+            b[m] = m >= MIDDLE                ? pgi_chosen(own, f[m], g[P - 1 - m])
+                   : P % 2 && m == MIDDLE - 1 ? pgi_chosen(own, g[0], g[P - 1 - m])
                                               : g[P - 1 - m];
         }
     }
@@ -15677,61 +15600,19 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         for (int k = 0; k < R; k++) p[k * c.element] = a[k], q[k * c.element] = b[k];
     }
 
-    // Coefficients from a pair of frequencies, and back: of a periodic axis, of types 2 and 3, and of type 4. own: the
-    // two are their own images.
-    static __device__ void after_periodic(number &f, number &g, int own)
-    {
-        const T half = (T)0.5;
-        const number a = f, b = g;
-        f = chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
-        g = chosen(own, b, pgi_scaled(pgi_complex_of(b.y - a.y, a.x - b.x), half));
-    }
-    static __device__ void before_periodic(number &f, number &g, int own)
-    {
-        const number a = f, b = g;
-        f = chosen(own, a, pgi_minus_i(a, b));
-        g = chosen(own, b, pgi_plus_i(a, b));
-    }
-    static __device__ void after_type2(number &f, number &g, pgi_complex<T> w, int own)
-    {
-        const T half = (T)0.5, root = (T)0.70710678118654752440;
-        const pgi_complex<T> h = pgi_scaled(w, half);
-        const number a = f, b = g, s = pgi_sum(a, b), d = pgi_difference(a, b);
-        f = chosen(own, a, pgi_complex_of(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
-        g = chosen(own, pgi_scaled(b, root), pgi_complex_of(-(h.x * d.y + h.y * s.x), h.x * d.x - h.y * s.y));
-    }
-    static __device__ void before_type2(number &f, number &g, pgi_complex<T> w, int own)
-    {
-        const T twice = (T)1.41421356237309504880;
-        const number a = f, b = g;
-        f = chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
-        g = chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
-    }
-    static __device__ void after_type4(number &f, number &g, pgi_complex<T> w, int sine)
-    {
-        const number x = pgi_times(w, f), y = pgi_times(w, g);
-        const number low = pgi_complex_of(x.x, y.x), high = pgi_complex_of(-x.y, -y.y);
-        f = sine ? high : low, g = sine ? low : high;
-    }
-    static __device__ void before_type4(number &f, number &g, pgi_complex<T> w, int sine)
-    {
-        const number low = sine ? g : f, high = sine ? f : g;
-        f = pgi_times(pgi_conjugate(w), pgi_complex_of(low.x, -high.x));
-        g = pgi_times(pgi_conjugate(w), pgi_complex_of(low.y, -high.y));
-    }
     __device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
     {
         if constexpr (TYPE1) {
             sum_up(f, g);
         } else if (is_periodic()) {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) after_periodic(f[m], g[m], m == 0 && lane == 0);
+            for (int m = 0; m < R; m++) pgi_after_periodic(f[m], g[m], m == 0 && lane == 0);
         } else if (is_type2()) {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) after_type2(f[m], g[m], step(m), m == 0 && lane == 0);
+            for (int m = 0; m < R; m++) pgi_after_type2(f[m], g[m], step(m), m == 0 && lane == 0);
         } else {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) after_type4(f[m], g[m], step(m), sine());
+            for (int m = 0; m < R; m++) pgi_after_type4(f[m], g[m], step(m), sine());
         }
     }
     __device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
@@ -15740,13 +15621,13 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             sum_down(f, g);
         } else if (is_periodic()) {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) before_periodic(f[m], g[m], m == 0 && lane == 0);
+            for (int m = 0; m < R; m++) pgi_before_periodic(f[m], g[m], m == 0 && lane == 0);
         } else if (is_type2()) {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) before_type2(f[m], g[m], step(m), m == 0 && lane == 0);
+            for (int m = 0; m < R; m++) pgi_before_type2(f[m], g[m], step(m), m == 0 && lane == 0);
         } else {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) before_type4(f[m], g[m], step(m), sine());
+            for (int m = 0; m < R; m++) pgi_before_type4(f[m], g[m], step(m), sine());
         }
     }
     // Type 1 is a sum over n intervals: sums and differences of mirror images have its odd frequencies, a transform of
@@ -15792,22 +15673,22 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
             const number image = m ? low[(2 * H - m) % (2 * H)] : last;
-            const number p = pgi_scaled(chosen(own, image, high[2 * H - 1 - m]), sign);
-            const number q = pgi_scaled(chosen(own, high[2 * H - 1 - m], low[2 * H - 1 - m]), sign);
+            const number p = pgi_scaled(pgi_chosen(own, image, high[2 * H - 1 - m]), sign);
+            const number q = pgi_scaled(pgi_chosen(own, high[2 * H - 1 - m], low[2 * H - 1 - m]), sign);
             even_low[m] = pgi_sum(low[m], p), a[m] = pgi_difference(low[m], p);
             even_high[m] = pgi_sum(high[m], q), b[m] = pgi_difference(high[m], q);
         }
-        if (own) a[0] = pgi_scaled(chosen(sine(), low[H], a[0]), (T)2);
+        if (own) a[0] = pgi_scaled(pgi_chosen(sine(), low[H], a[0]), (T)2);
         to_slots<H>(own, a, b, f, g);
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
             if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
-            before_type2(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own);
+            pgi_before_type2(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own);
         }
         from_slots<H>(own, f, g, a, b);
         first_of_part<H>(0, a);
         first_of_part<H>(1, b);
-        const number next = chosen(sine(), number(), low[H]);
+        const number next = pgi_chosen(sine(), number(), low[H]);
         if constexpr (H > 1)
             fold<H / 2>(even_low, even_high, next);
         else
@@ -15827,7 +15708,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         to_slots<H>(own, a, b, f, g);
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
-            after_type2(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own);
+            pgi_after_type2(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own);
             if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
         }
         from_slots<H>(own, f, g, a, b);
@@ -15838,9 +15719,9 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         }
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
-            const number image = m + 1 < H ? p[(m + 1) % H] : chosen(sine(), a[0], next);
-            low[2 * H - 1 - m] = chosen(own, image, q[m]);
-            high[2 * H - 1 - m] = chosen(own, q[m], p[m]);
+            const number image = m + 1 < H ? p[(m + 1) % H] : pgi_chosen(sine(), a[0], next);
+            low[2 * H - 1 - m] = pgi_chosen(own, image, q[m]);
+            high[2 * H - 1 - m] = pgi_chosen(own, q[m], p[m]);
         }
         last = p[0];
     }
@@ -15863,9 +15744,9 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
     __device__ void fold_rest(number low, number high, number last) const
     {
-        const number image = chosen(lane == 0, last, high);
+        const number image = pgi_chosen(lane == 0, last, high);
         *at_place(0) = pgi_swapped(mixed_rest(0, low, image));
-        *at_place(1) = pgi_swapped(mixed_rest(1, high, chosen(lane == 0, high, low)));
+        *at_place(1) = pgi_swapped(mixed_rest(1, high, pgi_chosen(lane == 0, high, low)));
         if (!sine())
             (&end())[(2 + lane) * c.element] =
                 pgi_scaled(pgi_difference(low, image), entry(pgi_fft_entries(PGI_DCT1, R) - 1).x);
@@ -15873,8 +15754,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     __device__ void unfold_rest(number &low, number &high, number &last) const
     {
         const number a = *at_place(0), b = *at_place(1);
-        low = mixed_rest(0, a, chosen(lane == 0, number(), b));
-        high = mixed_rest(1, b, chosen(lane == 0, b, a));
+        low = mixed_rest(0, a, pgi_chosen(lane == 0, number(), b));
+        high = mixed_rest(1, b, pgi_chosen(lane == 0, b, a));
         last = number();
         if (sine()) return;
         const number all = pgi_scaled((&end())[c.element], entry(pgi_fft_entries(PGI_DCT1, R) - 1).x);
@@ -15920,10 +15801,10 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             for (int m = 0; m < R; m++) {
                 const int k = R * own + m;
                 const number a = *rest_at(k), b = *rest_at(k ? c.span - k : 0), d = pgi_difference(a, b);
-                const number even = k ? pgi_sum(a, b) : chosen(sine(), a, pgi_sum(a, b)),
+                const number even = k ? pgi_sum(a, b) : pgi_chosen(sine(), a, pgi_sum(a, b)),
                              odd = pgi_complex_of(d.y, -d.x);
-                f[m] = chosen(sine(), odd, even);
-                g[m] = chosen(sine(), even, odd);
+                f[m] = pgi_chosen(sine(), odd, even);
+                g[m] = pgi_chosen(sine(), even, odd);
                 if (m > 0) g[m] = pgi_sum(g[m], g[(m + R - 1) % R]);
             }
             if (has_end()) end() = pgi_scaled(*rest_at(c.span / 2), (T)2);
@@ -15972,8 +15853,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             PGI_UNROLLED
             for (int m = 0; m < R; m++) {
                 const int k = R * own + m;
-                const number even = pgi_scaled(chosen(sine(), g[m], f[m]), half);
-                const number odd = pgi_scaled(chosen(sine(), f[m], g[m]), k ? half : (T)0);
+                const number even = pgi_scaled(pgi_chosen(sine(), g[m], f[m]), half);
+                const number odd = pgi_scaled(pgi_chosen(sine(), f[m], g[m]), k ? half : (T)0);
                 *rest_at(k) = pgi_plus_i(even, odd);
                 if (k) *rest_at(c.span - k) = pgi_minus_i(even, odd);
             }
@@ -16784,11 +16665,11 @@ static pgi_elimination pgi_elimination_of(const pg_solver *s)
     return d;
 }
 
-// Kinds that are common at the common radices have kernels of their own, 2 to 5 % faster than one for any kind.
+// Kinds that are common at the largest radix have kernels of their own, 2 to 5 % faster than one for any kind. Type 1
+// is never in fives.
 template <class T, int R> static auto pgi_fft_kernel_of(int kind)
 {
-    constexpr int TYPE1_R = R == 5 ? 4 : R,
-                  TYPE2 = R == 5 ? (int)PGI_ANY_KIND : (int)PGI_DCT2;    // type 1 is never in fives
+    constexpr int TYPE1_R = R == 5 ? 4 : R, TYPE2 = R == 8 ? (int)PGI_DCT2 : (int)PGI_ANY_KIND;
     return kind == PGI_DCT1                       ? pgi_fft_kernel<T, PGI_DCT1, TYPE1_R>
            : kind == PGI_DCT2 || kind == PGI_DCT3 ? pgi_fft_kernel<T, TYPE2, R>
                                                   : pgi_fft_kernel<T, PGI_ANY_KIND, R>;
