@@ -18775,39 +18775,46 @@ struct pgi_gather_rhs {
     }
 };
 
+// What the coefficient of the face with a value is multiplied with; 0: there is nothing beside the cell that it is for.
+static PGI_HD inline double pgi_side_factor(const pgi_cell_operator<double> &a, const pgi_side_value &v,
+                                            const int at[3])
+{
+    const int axis = v.face / 2, open = a.kind[v.cell] >> v.face & 1;
+    const pgi_axis<double> &along = a.b.axis[axis];
+    if (pgi_is_outer(along, v.face, at[axis]) || along.n == 1) return 0;
+    int to[3] = {at[0], at[1], at[2]};
+    to[axis] += pgi_cell_step(along, v.face, at[axis]);
+    if (open != !v.solid || a.kind[pgi_cell_at(a.b, to[0], to[1], to[2])] & PGI_LIVE) return 0;
+    return pgi_face_factor(pgi_apart(a), v.face, at, v.cell);
+}
+
 // The values on sides of cells, added to that.
 struct pgi_add_values {
     pgi_cell_operator<double> a;
-    const unsigned char *kind;
     const pgi_side_value *list;
     int number;
     double beta;
     pgi_grid to;
     int narrow;
     PGI_HD int64_t count() const { return number; }
-    PGI_HD double term(const pgi_side_value &v, int i, int j, int k) const
+    PGI_HD double term(const pgi_side_value &v, const int at[3]) const
     {
-        const int at[3] = {i, j, k}, q = v.face;
-        const pgi_axis<double> &axis = a.b.axis[q / 2];
-        if (pgi_is_outer(axis, q, at[q / 2]) || axis.n == 1) return 0;
-        const int64_t stride = q < 2 ? 1 : q < 4 ? a.b.axis[0].n : (int64_t)a.b.axis[0].n * a.b.axis[1].n;
-        const int64_t beside = v.cell + pgi_cell_step(axis, q, at[q / 2]) * stride;
-        const int open = kind[v.cell] >> q & 1;
-        if (open != !v.solid || kind[beside] & PGI_LIVE) return 0;
-        const double factor = pgi_face_factor(pgi_apart(a), q, at, v.cell);
-        if (v.solid) return beta * factor / pgi_weight_of(axis, at[q / 2]) * v.value;
-        const pgi_row<double> r = pgi_row_of(axis, at[q / 2]);
-        return -(q & 1 ? r.upper : r.lower) * factor * v.value;
+        const double factor = pgi_side_factor(a, v, at);
+        const pgi_axis<double> &axis = a.b.axis[v.face / 2];
+        const int i = at[v.face / 2];
+        const pgi_row<double> r = pgi_row_of(axis, i);
+        return v.solid ? beta * factor / pgi_weight_of(axis, i) * v.value
+                       : -(v.face & 1 ? r.upper : r.lower) * factor * v.value;
     }
     PGI_HD void operator()(int64_t e) const
     {
         const int64_t cell = list[e].cell, nx = a.b.axis[0].n, ny = a.b.axis[1].n;
-        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !pgi_has_row(a, kind[cell], cell)) return;
-        const int i = (int)(cell % nx), j = (int)(cell / nx % ny), k = (int)(cell / nx / ny);
-        const int64_t at = i + j * to.sj + k * to.sk;
-        double sum = pgi_point_of(to, narrow, at);
-        for (int64_t q = e; q < number && list[q].cell == cell; q++) sum += term(list[q], i, j, k);
-        pgi_set_point(to, narrow, at, sum);
+        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !pgi_has_row(a, a.kind[cell], cell)) return;
+        const int at[3] = {(int)(cell % nx), (int)(cell / nx % ny), (int)(cell / nx / ny)};
+        const int64_t place = at[0] + at[1] * to.sj + at[2] * to.sk;
+        double sum = pgi_point_of(to, narrow, place);
+        for (int64_t q = e; q < number && list[q].cell == cell; q++) sum += term(list[q], at);
+        pgi_set_point(to, narrow, place, sum);
     }
 };
 
@@ -19190,7 +19197,7 @@ static void pgi_gather(pg_solver *s, int compatible)
     const pgi_gather_rhs gather = {a, o->faces, o->given, f, narrow};
     pgi_for_fluid(s, s->outer.n, o->bricks, gather);
     if (o->values_capacity) {
-        const pgi_add_values add = {a, o->kind, o->values, o->values_capacity, s->work.beta, f, narrow};
+        const pgi_add_values add = {a, o->values, o->values_capacity, s->work.beta, f, narrow};
         pgi_for_each(s, o->values_capacity, add);
     }
     if (!compatible) return;
@@ -19306,29 +19313,26 @@ enum { PGI_FULL = 64, PGI_ALONE = 128 };    // of a node: inner links along ever
 // (inside): `behind` a link in direction q means that I goes on on the other side of i (inner: directions of links
 // inside I). The child slides from its parent towards the neighbour across each face: 1/4 where coefficients are
 // constant, bounded by 1/4 whatever they are.
-static PGI_HD inline void pgi_complete_factors(const int n[3], float shift, float largest, pgi_factors *f, float *total)
-{
-    f->reach = 0.5f * shift > largest ? 0.5f * shift : largest;
-    int full = 1;
-    for (int a = 0; a < 3; a++) full = full && (n[a] == 1 || (f->inner >> 2 * a & 3));
-    if (full) f->inner |= PGI_FULL;
-    if (largest == 0) f->inner |= PGI_ALONE;    // one sweep solves it, and it goes no deeper
-    *total = full && shift > 0 ? 0.5f * shift / (shift + largest) : 0;
-}
-template <class LEVEL> static PGI_HD inline pgi_factors pgi_factors_at(const LEVEL &level, int i)
+// links(f): f(j, q, c) for its links; inside(j, q): does that lead to a node of I?
+template <class LINKS, class INSIDE>
+static PGI_HD inline pgi_factors pgi_factors_by(const int n[3], float shift, const LINKS &links, const INSIDE &inside)
 {
     pgi_factors f = {0, 1, 0, 0, 0};
-    const int own = level.aggregate_of(i);
     float largest = 0, total = 0;
-    level.links(i, [&](int j, int q, float c) {
+    links([&](int j, int q, float c) {
         largest = c > largest ? c : largest;
-        if (level.aggregate_of(j) != own) return;
+        if (!inside(j, q)) return;
         f.inner |= 1u << q;
         f.inside = c > f.inside ? c : f.inside;
     });
-    pgi_complete_factors(level.n, level.shift(i), largest, &f, &total);
-    level.links(i, [&](int j, int q, float c) {
-        if (level.aggregate_of(j) != own && f.inner >> (q ^ 1) & 1) total += 0.5f * c / (c + f.reach);
+    f.reach = 0.5f * shift > largest ? 0.5f * shift : largest;
+    int full = 1;
+    for (int a = 0; a < 3; a++) full = full && (n[a] == 1 || (f.inner >> 2 * a & 3));
+    if (full) f.inner |= PGI_FULL;
+    if (largest == 0) f.inner |= PGI_ALONE;    // one sweep solves it, and it goes no deeper
+    total = full && shift > 0 ? 0.5f * shift / (shift + largest) : 0;
+    links([&](int j, int q, float c) {
+        if (f.inner >> (q ^ 1) & 1 && !inside(j, q)) total += 0.5f * c / (c + f.reach);
     });
     f.shrink = total > 1 ? 1 / total : 1;
     f.own = largest > 0 ? 1 - total * f.shrink : 0;
@@ -19535,24 +19539,12 @@ struct pgi_dense_level {
 // The factors and the weights of a cell of such a level, which is given by value: see PGI_RARE.
 static PGI_HD PGI_APART pgi_factors pgi_row_factors(pgi_dense_level level, const int at[3], const pgi_lattice_row &own)
 {
-    pgi_factors f = {0, 1, 0, 0, 0};
-    float largest = 0, total = 0;
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        if (!(own.c[q] > 0)) continue;
-        largest = own.c[q] > largest ? own.c[q] : largest;
-        if (!level.is_inside(at, q, own.to[q])) continue;
-        f.inner |= 1u << q;
-        f.inside = own.c[q] > f.inside ? own.c[q] : f.inside;
-    }
-    pgi_complete_factors(level.n, own.shift, largest, &f, &total);
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++)
-        if (own.c[q] > 0 && !(f.inner >> q & 1) && f.inner >> (q ^ 1) & 1)
-            total += 0.5f * own.c[q] / (own.c[q] + f.reach);
-    f.shrink = total > 1 ? 1 / total : 1;
-    f.own = largest > 0 ? 1 - total * f.shrink : 0;
-    return f;
+    const auto links = [&](const auto &f) {
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++)
+            if (own.c[q] > 0) f(own.to[q], q, own.c[q]);
+    };
+    return pgi_factors_by(level.n, own.shift, links, [&](int to, int q) { return level.is_inside(at, q, to); });
 }
 static PGI_HD PGI_APART pgi_factors pgi_factors_of_cell(pgi_dense_level level, int cell)
 {
@@ -20172,13 +20164,18 @@ struct pgi_number_nodes {
     }
 };
 
+static PGI_HD inline pgi_factors pgi_factors_of_node(const pgi_list_level &level, int i)
+{
+    const auto links = [&](const auto &f) { level.links(i, f); };
+    return pgi_factors_by(level.n, level.shift(i), links,
+                          [&](int j, int) { return level.aggregate[j] == level.aggregate[i]; });
+}
 struct pgi_store_factors {
     pgi_any_level fine;
     PGI_HD int64_t count() const { return fine.has_ended() ? 0 : fine.nodes(); }
     PGI_HD void operator()(int64_t i) const
     {
-        const pgi_list_level &list = fine;
-        fine.factors[i] = fine.rows ? pgi_factors_of_cell(fine.dense(), (int)i) : pgi_factors_at(list, (int)i);
+        fine.factors[i] = fine.rows ? pgi_factors_of_cell(fine.dense(), (int)i) : pgi_factors_of_node(fine, (int)i);
     }
 };
 
@@ -22949,13 +22946,7 @@ struct pgi_slopes_of_values {
     PGI_HD int64_t count() const { return number; }
     PGI_HD double term(const pgi_side_value &v, const int at[3]) const
     {
-        const pgi_axis<double> &along = a.b.axis[axis];
-        if (v.face / 2 != axis || pgi_is_outer(along, v.face, at[axis]) || along.n == 1) return 0;
-        int to[3] = {at[0], at[1], at[2]};
-        to[axis] += pgi_cell_step(along, v.face, at[axis]);
-        const int open = a.kind[v.cell] >> v.face & 1;
-        if (open != !v.solid || a.kind[pgi_cell_at(a.b, to[0], to[1], to[2])] & PGI_LIVE) return 0;
-        if (!(pgi_face_factor(pgi_apart(a), v.face, at, v.cell) > 0)) return 0;
+        if (v.face / 2 != axis || !(pgi_side_factor(a, v, at) > 0)) return 0;
         const double outward = v.solid ? v.value : v.value / pgi_distance_of(steps, at[axis] + (v.face & 1));
         return v.face & 1 ? outward : -outward;
     }
