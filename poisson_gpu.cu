@@ -4823,31 +4823,6 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_add_faces(b, rhs, own, omega, 1, begin, sk, 2);
 }
 
-// Computes half a sweep from 0: u = omega rhs / diagonal at the points of one colour, 0 elsewhere   Moves 2 words a
-// point Covers a column of kc points a thread   Overlap: none
-template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_half_sweep_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, int parity, pgi_shape h)
-{
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    const pgi_axis<T> &az = b.axis[2];
-    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-    pgi_await();
-    const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
-    if (omega == 0) omega = (T)b.state->omega;
-    T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk, inverse = 0;
-    const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj + t.k0 * rhs.f.sk;
-    for (int k = t.k0; k < t.k1; k++, u += gu.sk, f += rhs.f.sk) {
-        if (k == t.k0 || k <= 1 || k == az.n - 1 || az.table) {
-            const pgi_row<T> z = pgi_row_of(az, k);
-            inverse = 1 / pgi_diagonal(column + z.reaction, x, y, z);
-        }
-        *u = (t.i + t.j + k + parity) & 1
-                 ? (T)0
-                 : pgi_relaxed((T)0, pgi_rhs_point(b, rhs, pgi_load(f), mean, t.i, t.j, k), inverse, omega);
-    }
-}
-
 // Adds up the sums of a block in a fixed order: lanes, then warps. The result is thread 0's. MORE: inner products
 // beside the sums that norms need. Two barriers.
 template <int MORE> static __device__ inline void pgi_block_sums(double *sums)
@@ -5198,19 +5173,6 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
         }
     }
     if (DOTS > 0 || point::NORM >= 0) pgi_end_sums<DOTS, (point::NORM >= 0 ? 0 : 4)>(sums, partials, state, unit);
-}
-
-// Computes ax = A x and ay = A y. Moves 4 words a point. x and y overlap neither result.
-template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_apply_two_kernel(pgi_box<T> b, pgi_grid gx, pgi_grid gax, pgi_grid gy, pgi_grid gay, pgi_shape h)
-{
-    pgi_await();
-    const bool second = blockIdx.x >= (unsigned)h.blocks;
-    const pgi_tile t = pgi_tile_of(h, second ? blockIdx.x - (unsigned)h.blocks : blockIdx.x);
-    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    const pgi_grid to = second ? gay : gax;
-    T *const out = pgi_data<T>(to) + t.i + t.j * to.sj;
-    pgi_march<T, false>(b, second ? gy : gx, pgi_rhs(), t, [&](int k, T, T, T av, T) { out[k * to.sk] = av; });
 }
 
 // Computes f = R r. Moves 1 1/8 words a fine point, and covers one coarse column a thread. f and r do not overlap. The
@@ -9460,19 +9422,11 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
     pgi_cuda_residual<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
 }
 
-// In one kernel where levels are small: there it is its launch that takes the time.
 template <class T>
 static void pgi_cuda_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
 {
-    const pgi_rhs none = pgi_rhs_of(pgi_no_grid());
-    pgi_exchange(s, l, x, 1, sizeof(T));
-    pgi_exchange(s, l, y, 1, sizeof(T));
-    if (pgi_cuda_residual_in_tiles<T, T>(s, l, x, none, 0, ax, 0)) {
-        pgi_cuda_residual<T>(s, l, y, none, ay);
-        return;
-    }
-    const pgi_shape h = pgi_shape_on(s, l);
-    PGI_LAUNCH_EARLY(s, 2 * h.blocks, pgi_threads(h), 0, pgi_apply_two_kernel<T>, pgi_box_of(l, T()), x, ax, y, ay, h);
+    pgi_cuda_apply<T>(s, l, x, ax);
+    pgi_cuda_apply<T>(s, l, y, ay);
 }
 
 // Blocks of a reduction; few of one that is nearly always over at once.
@@ -10110,18 +10064,6 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
             break;
         u = pgi_other_grid(l, u);
         sweeps -= count;
-        head = PGI_FROM_U;
-    }
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    if (head == PGI_FROM_ZERO && sweeps > 0 && !b.axis[0].seam && !b.axis[1].seam && !b.axis[2].seam) {
-        const pgi_shape all = pgi_shape_on(s, l), half = pgi_shape_from(s, l->n, l->part.lo, l->part.hi, PGI_MARCH, 2);
-        const pgi_colour other = {{0, 0, 0}, {l->n[0], l->n[1], l->n[2]}, 0, !reversed};
-        PGI_LAUNCH_EARLY(s, all.blocks, pgi_threads(all), 0, pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega.first,
-                         reversed ? 1 : 0, all);
-        pgi_exchange(s, l, u, 1, sizeof(T));
-        PGI_LAUNCH_EARLY(s, half.blocks, pgi_threads(half), 0, pgi_red_black_kernel<T>, b, u, rhs, (T)omega.second,
-                         other, half);
-        sweeps--;
         head = PGI_FROM_U;
     }
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e, residual);
