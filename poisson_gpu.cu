@@ -1176,7 +1176,6 @@ struct pgi_ops {
     int (*relax_turns)(const pgi_level *, int sweeps);
     // Krylov: one pass of a method over its vectors, see pgi_recurrence
     void (*recur)(pg_solver *, const pgi_level *, int recurrence, const pgi_vectors &);
-    void (*apply_two)(pg_solver *, const pgi_level *, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32, int with_norm);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -4194,13 +4193,6 @@ template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, i
 {
     const pgi_cpu_operator<T> a = {&pgi_box_of(l, T()), pgi_cpu_box_row<T>, pgi_all_bricks()};
     pgi_cpu_recur_by(s, l, recurrence, g, a);
-}
-
-template <class T>
-static void pgi_cpu_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
-{
-    pgi_cpu_apply<T>(s, l, x, ax);
-    pgi_cpu_apply<T>(s, l, y, ay);
 }
 
 // sum over a window of windows: one coarse value
@@ -9420,13 +9412,6 @@ template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *
 template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
 {
     pgi_cuda_residual<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
-}
-
-template <class T>
-static void pgi_cuda_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
-{
-    pgi_cuda_apply<T>(s, l, x, ax);
-    pgi_cuda_apply<T>(s, l, y, ay);
 }
 
 // Blocks of a reduction; few of one that is nearly always over at once.
@@ -18154,13 +18139,6 @@ template <class T> static void pgi_cell_apply(pg_solver *s, const pgi_level *l, 
     pgi_cell_residual_op<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
 }
 
-template <class T>
-static void pgi_cell_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
-{
-    pgi_cell_apply<T>(s, l, x, ax);
-    pgi_cell_apply<T>(s, l, y, ay);
-}
-
 #if PGI_GPU
 // A recurrence of conjugate gradients with a product.
 template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
@@ -22752,7 +22730,6 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
     o.red_black = pgi_cell_red_black<T>;
     o.residual = pgi_cell_residual_op<T>;
     o.apply = pgi_cell_apply<T>;
-    o.apply_two = pgi_cell_apply_two<T>;
     o.reduce = pgi_cell_reduce<T>;
     o.magnitude = pgi_cell_magnitude<T>;
     o.recur = pgi_cell_recur<T>;
@@ -23251,8 +23228,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // What either back end has as pgi_cpu_NAME and pgi_cuda_NAME: for each precision; for all; for f32 alone.
 #define PGI_OPERATIONS(X)                                                                                              \
     X(fill_zero) X(copy) X(subtract_shift) X(jacobi) X(red_black) X(residual) X(apply) X(reduce) X(magnitude)          \
-    X(restrict_full) X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur)         \
-    X(apply_two)
+    X(restrict_full) X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur)
 #if PGI_DIRECT
 #define PGI_OPERATIONS_OF_DIRECT(X) X(direct_pass)
 #else
@@ -23785,7 +23761,8 @@ static void pgi_predicted_products(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     const int none = s->desc.flags & PG_PRECOND_NONE ? 1 : 0;
-    s->outer_ops->apply_two(s, &s->outer, none ? v[PGI_S] : v[PGI_H], v[PGI_U], none ? v[PGI_R] : v[PGI_M], v[PGI_W]);
+    s->outer_ops->apply(s, &s->outer, none ? v[PGI_S] : v[PGI_H], v[PGI_U]);
+    s->outer_ops->apply(s, &s->outer, none ? v[PGI_R] : v[PGI_M], v[PGI_W]);
 }
 static void pgi_predicted_pass(pg_solver *s)
 {
