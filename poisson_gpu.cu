@@ -901,7 +901,6 @@ struct pgi_obstacles {
     int by_cells;         // PG_COARSEN_CELLS
     pgi_bricks bricks;    // of cells of the finest level
     unsigned *quads;
-    int *others, *others_number;    // coarse cells that quads which are not plain have to do with
     pgi_grid given;                 // the caller's f; that of the levels is made from it
     const pgi_faces *faces;
     pgi_side_value *values;
@@ -20750,143 +20749,6 @@ template <class T> struct alignas(2 * sizeof(T)) pgi_both {
     T x, y;
 };
 
-// Coarse cells of grids of quads
-struct pgi_quad_grid {
-    const unsigned *quads;
-    const int *others, *others_number;
-    int n[3], coarse[3], periodic[3];
-    // Rows and planes that are inside, and whose coarse cells are complete
-    PGI_HD int is_inner(int d, int I) const { return periodic[d] || (I > 0 && 2 * I + 2 < n[d]); }
-    // A quad whose cells all have the weights of plain cells, see pgi_cells
-    PGI_HD int is_plain(unsigned quad, int J, int k) const
-    {
-        return (quad & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, k >> 1);
-    }
-    // Is a cell in the box, and in a quad that is not plain?
-    PGI_HD int is_other(const int cell[3]) const
-    {
-        if (cell[0] >= n[0] || cell[1] >= n[1] || cell[2] >= n[2]) return 0;
-        const unsigned quad = quads[at(cell[0] / 2, cell[1] / 2, cell[2])];
-        return quad & PGI_ALL_LIVE && !is_plain(quad, cell[1] / 2, cell[2]);
-    }
-    PGI_HD int64_t at(int I, int J, int k) const { return I + coarse[0] * (J + (int64_t)coarse[1] * k); }
-    // To the coarse cell beside the one at index I of an axis, or 0: there is none
-    PGI_HD int step(int d, int I, int up) const
-    {
-        if (up ? I < coarse[d] - 1 : I > 0) return up ? 1 : -1;
-        return !periodic[d] ? 0 : up ? 1 - coarse[d] : coarse[d] - 1;
-    }
-    // Of the quads in a coarse cell and of those in the coarse cells beside it number q: where it is, at[2] the plane
-    // of cells. Returns whether it is there.
-    enum { NEAR = 12 };
-    PGI_HD int near(const int coarse_cell[3], int q, int at[3]) const
-    {
-        const int own = q < 2, towards = own ? 0 : q < 10 ? (q - 2) % 4 : q - 6, d = towards / 2;
-        const int along = own ? 0 : step(d, coarse_cell[d], towards & 1);
-        for (int e = 0; e < 3; e++) at[e] = (e == 2 ? 2 : 1) * coarse_cell[e];
-        at[2] += own ? q : q < 10 ? (q - 2) / 4 : 0;
-        at[d] += d == 2 ? 2 * along + 1 - (towards & 1) : along;
-        return (own || along) && at[2] < n[2];
-    }
-    // Has any of them cells with weights of their own? All of them are asked for at once, for loads that wait for a
-    // branch wait one after the other.
-    PGI_HD int has_others(const int coarse_cell[3]) const
-    {
-        int at[3], found = 0;
-        unsigned quad[NEAR];
-        PGI_UNROLLED
-        for (int q = 0; q < NEAR; q++) quad[q] = near(coarse_cell, q, at) ? quads[this->at(at[0], at[1], at[2])] : 0;
-        PGI_UNROLLED
-        for (int q = 0; q < NEAR; q++) {
-            near(coarse_cell, q, at);
-            found |= quad[q] & PGI_ALL_LIVE && !is_plain(quad[q], at[1], at[2]);
-        }
-        return found;
-    }
-};
-
-// The coarse cells that such quads have to do with: counted, and after the prefix sum listed.
-struct pgi_find_others {
-    pgi_quad_grid blocks;
-    int *place, *list, lists;
-    PGI_HD void operator()(int I, int J, int K) const
-    {
-        const int at[3] = {I, J, K};
-        const int64_t cell = blocks.at(I, J, K), last = blocks.at(0, 0, blocks.coarse[2]) - 1;
-        if (!lists)    // one column is not corrected as two are
-            place[cell] = 2 * I + 1 >= blocks.n[0] || blocks.has_others(at);
-        else if ((cell < last ? place[cell + 1] : *blocks.others_number) > place[cell])
-            list[place[cell]] = (int)cell;
-    }
-};
-
-// The residual of the cells of quads that are not plain.
-template <class T> struct pgi_residual_of_others {
-    pgi_cell_operator<T> a;
-    pgi_quad_grid blocks;
-    pgi_grid u, f, r;
-    enum { LANES = 8 };
-    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
-    PGI_HD void operator()(int64_t p) const
-    {
-        int at[3];
-        pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
-        for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
-        if (!blocks.is_other(at)) return;
-        const int i = at[0], j = at[1], k = at[2];
-        const int64_t cell = pgi_cell_at(a.b, i, j, k);
-        if (!(a.kind[cell] & PGI_LIVE)) return;
-        const pgi_even_cells<T> cells = pgi_even_cells_of(a);
-        const T *const from = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const pgi_cell_value<T> own =
-            cells.value(cells.look(cell, from, u.sj, u.sk, i, j, k), from, u.sj, u.sk, i, j, k);
-        pgi_data<T>(r)[i + j * r.sj + k * r.sk] = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au;
-    }
-};
-
-// What they give to the coarse cells: those of a coarse cell, and those across its faces.
-struct pgi_restrict_others {
-    const unsigned char *kind;
-    pgi_quad_grid blocks;
-    const unsigned *weights;
-    pgi_grid r;
-    int narrow;
-    float *to;
-    double scale;
-    const pgi_state *scaled;    // or NULL
-    // A lane has one cell: the first eight those of the coarse cell, then there are four across each face.
-    enum { LANES = 32 };
-    PGI_HD double contribution(const int coarse[3], int lane) const
-    {
-        int at[3], bits = lane, axis = -1;
-        for (int d = 0; d < 3; d++) at[d] = 2 * coarse[d];
-        if (lane >= 8) {
-            const int q = (lane - 8) / 4, d = q / 2, up = q & 1, four = lane % 4;
-            const int step = blocks.step(d, coarse[d], up);
-            if (!step) return 0;
-            axis = d;
-            bits = d == 0 ? four << 1 : d == 1 ? (four & 1) | (four & 2) << 1 : four;
-            at[d] += 2 * step + 1 - up;
-        }
-        for (int d = 0; d < 3; d++) at[d] += bits >> d & 1;
-        if (!blocks.is_other(at)) return 0;
-        const int64_t cell = pgi_cell_of(blocks.n, at);
-        if (!(kind[cell] & PGI_LIVE)) return 0;
-        const pgi_weights w = pgi_unpack_weights(weights[cell]);
-        const float weight = axis < 0 ? w.own : axis == 0 ? w.slide[0] : axis == 1 ? w.slide[1] : w.slide[2];
-        return weight != 0 ? (double)weight * pgi_point_of(r, narrow, at[0] + at[1] * r.sj + at[2] * r.sk) : 0;
-    }
-    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
-    PGI_HD void operator()(int64_t p) const
-    {
-        int at[3];
-        const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
-        pgi_place_of(blocks.coarse, coarse, at);
-        const double sum = pgi_total_of_lanes(contribution(at, lane), (int)LANES);
-        if (lane == 0) to[coarse] += (float)(scale * (scaled ? scaled->scale : 1) * sum);
-    }
-};
-
 #if PGI_GPU
 // ---- the residual of the finest level, restricted to a grid ----
 
@@ -20894,14 +20756,14 @@ template <class T> struct pgi_cell_restriction_job {
     pgi_cell_operator<T> op;
     int n[3];
     double unit;    // of rows
-    pgi_quad_grid blocks;
+    const unsigned *quads;
     pgi_bricks bricks;    // of coarse cells
     pgi_grid u, f;
     float *to;
     double scale;
     const pgi_state *scaled;         // or NULL
     int tiles[2], planes;            // planes: coarse ones, of a block
-    const pgi_stored_row *stored;    // and weights: with PGI_BY_ROWS
+    const pgi_stored_row *stored;    // with PGI_BY_ROWS
     const unsigned *weights;
 };
 // What is stored of two rows of two cells, as words: a cell's links along x and y, along z and its shift; and its
@@ -20932,7 +20794,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
     unsigned mask[3];                                   // of planes k to k + 2
     T closing, opening, beyond;                         // coarse planes K - 1, K and K + 1
     double scale;
-    pgi_stored_quad quad;          // of plane k
+    pgi_stored_quad quad;          // of plane k: by the mask the weights of quads that are not plain
     unsigned under[2];             // two cells' links to plane k from the one before
     T x_weight[2], y_weight[2];    // of f, where rows are integrated
 
@@ -20954,7 +20816,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
         aligned = is_aligned(pgi_data<T>(a.u), a.u) && is_aligned(pgi_data<T>(a.f), a.f);
         u_at = pgi_data<T>(a.u) + (there ? 2 * I + 2 * J * a.u.sj : 0);
         f_at = pgi_data<T>(a.f) + (there ? 2 * I + 2 * J * a.f.sj : 0);
-        quads_at = a.blocks.quads + (there ? I + width * J : 0);
+        quads_at = a.quads + (there ? I + width * J : 0);
         quads_pitch = (int64_t)width * height;
         if (BY_ROWS)
             find_weights();
@@ -20970,8 +20832,8 @@ template <class T, int CELLS> struct pgi_restriction_march {
         if (BY_ROWS) {
             quad = quad_at(first - 1, mask_at(first - 1));
             pass_upwards();
-            quad = quad_at(first, mask[0]);
         }
+        quad = quad_at(first, mask[0]);
         put(0, now);
     }
     __device__ void find_weights()
@@ -20983,6 +20845,16 @@ template <class T, int CELLS> struct pgi_restriction_march {
         }
     }
     __device__ int has_row() const { return 2 * J + 1 < a.n[1]; }    // a second one
+    // By the mask: do all cells of a quad of plane k have the weights of plain cells, see pgi_cells? Their rows and planes
+    // are inside, and their coarse cells are complete.
+    __device__ int is_inner(int d, int coarse) const
+    {
+        return a.op.b.axis[d].periodic || (coarse > 0 && 2 * coarse + 2 < a.n[d]);
+    }
+    __device__ int is_plain(unsigned cells, int k) const
+    {
+        return !BY_ROWS && (cells & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, plane_at(k) >> 1);
+    }
     __device__ void find_plain()
     {
         const pgi_cell_operator<T> &op = a.op;
@@ -21028,7 +20900,12 @@ template <class T, int CELLS> struct pgi_restriction_march {
         const int64_t cell = 2 * I + n[0] * (2 * J + (int64_t)n[1] * plane_at(k));
         const int south = pgi_wrap(2 * J - 1, n[1], a.op.b.axis[1].periodic);
         pgi_stored_quad q = {};
-        if (!live) return q;
+        if (!live || is_plain(live, k)) return q;
+        if (!BY_ROWS) {
+            q.weights[0] = weights_at(cell);
+            if (has_row()) q.weights[1] = weights_at(cell + n[0]);
+            return q;
+        }
         q.row[0] = rows_at(cell), q.weights[0] = weights_at(cell);
         if (has_row()) q.row[1] = rows_at(cell + n[0]), q.weights[1] = weights_at(cell + n[0]);
         if (south >= 0) {
@@ -21064,7 +20941,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
 #pragma unroll
         for (int r = 0; r < 2; r++) rows[slot][warp][r][lane] = {v[r][0], v[r][1]};
     }
-    // The residuals of plane k: integrated, from its rows, or were all of its cells plain
+    // The residuals of plane k: integrated, from its rows; or by the mask
     __device__ void residuals(int slot, int k, T (&r)[2][2]) const
     {
         const pgi_axis<T> &z = a.op.b.axis[2];
@@ -21087,6 +20964,10 @@ template <class T, int CELLS> struct pgi_restriction_march {
                     r[q][c] = x_weight[c] * y_weight[q] * z_weight * f[q][c] - by_row(q, c, from_west, u, beside);
                     continue;
                 }
+                if (!is_plain(mask[0], k)) {
+                    r[q][c] = by_mask(mask[0] >> 8 * (2 * q + c) & 255, q, c, k, u, beside);
+                    continue;
+                }
                 T sum = f[q][c] - reaction[c] * u;
                 sum += low[c] * (beside[0] - u);
                 sum += high[c] * (beside[1] - u);
@@ -21095,6 +20976,18 @@ template <class T, int CELLS> struct pgi_restriction_march {
                 r[q][c] = sum;
             }
         }
+    }
+    // The residual of cell c of row q, by its byte
+    __device__ T by_mask(unsigned kind, int q, int c, int k, T u, const T (&beside)[6]) const
+    {
+        const int at[3] = {2 * I + c, 2 * J + q, plane_at(k)};
+        T sum = f[q][c] - (T)a.op.b.state->alpha * u;
+#pragma unroll
+        for (int e = 0; e < 6; e++) {
+            const int open = kind >> e & 1, outer = pgi_is_outer(a.op.b.axis[e / 2], e, at[e / 2]);
+            if (open) sum += outer ? -(T)a.op.cells->end[e] * u : a.op.even[e / 2] * (beside[e] - u);
+        }
+        return kind & PGI_LIVE ? sum : (T)0;
     }
     // A u of cell c of row q, integrated
     __device__ T by_row(int q, int c, unsigned from_west, T u, const T (&beside)[6]) const
@@ -21151,7 +21044,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
         const unsigned later = mask_at(k + 3);
         load(u_at, a.u, k + 2, mask[2], u);
         load(f_at, a.f, k + 1, mask[1], g);
-        const pgi_stored_quad next = BY_ROWS ? quad_at(k + 1, mask[1]) : quad;
+        const pgi_stored_quad next = quad_at(k + 1, mask[1]);
         if (!ODD) closing = opening, opening = beyond, beyond = 0;
         if (k > first && warp > 0 && warp < WARPS - 1) {
             const T given = parts[1 - ODD][warp + 1][0][lane] + parts[1 - ODD][warp - 1][1][lane];
@@ -21161,9 +21054,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
                 closing += given;
         }
         residuals(slot, k, r);
-        const parts_of s = BY_ROWS                            ? parts_of_rows(r)
-                           : a.blocks.is_plain(mask[0], J, k) ? parts_of_plain(r)
-                                                              : parts_of{0, {0, 0}, {0, 0}, 0};
+        const parts_of s = is_plain(mask[0], k) ? parts_of_plain(r) : parts_of_rows(r);
         opening += s.own + __shfl_up_sync(0xffffffffu, s.x[1], 1) + __shfl_down_sync(0xffffffffu, s.x[0], 1);
         if (ODD)
             beyond += s.z;
@@ -21419,17 +21310,7 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
 }
 
 // Whether the finest level has no rows, but goes by its mask in all that is done: see pgi_dense_level.
-static int pgi_has_blocks(const pg_solver *s) { return s->obstacles.others != NULL; }
-static pgi_quad_grid pgi_blocks_of(const pg_solver *s)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    pgi_quad_grid blocks = {o->quads, o->others, o->others_number, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
-    for (int d = 0; d < 3; d++) {
-        blocks.n[d] = o->fine.n[d], blocks.coarse[d] = o->list[0].n[d];
-        blocks.periodic[d] = o->fine.periodic >> d & 1;
-    }
-    return blocks;
-}
+static int pgi_has_blocks(const pg_solver *s) { return s->obstacles.fine.rows == NULL; }
 static pgi_dense_level pgi_finest_level(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
@@ -21439,18 +21320,6 @@ static pgi_dense_level pgi_finest_level(const pg_solver *s)
     level.weight = o->unit * o->value_of_cells.measure;
     for (int d = 0; d < 3; d++) level.even[d] = a.even[d];
     return level;
-}
-
-static void pgi_list_others(pg_solver *s)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    const pgi_quad_grid blocks = pgi_blocks_of(s);
-    if (!pgi_has_blocks(s)) return;
-    for (int lists = 0; lists < 2; lists++) {
-        const pgi_find_others find = {blocks, o->parent, o->others, lists};
-        pgi_for_points(s, blocks.coarse, find);
-        if (!lists) pgi_prefix_sum(s, o->parent, blocks.at(0, 0, blocks.coarse[2]), o->others_number, o->scan, NULL);
-    }
 }
 
 struct pgi_set_plain {
@@ -21824,7 +21693,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     a.op = pgi_operator_of<T>(s, l), a.unit = o->unit;
     if (!by_mask && !pgi_restricts_by_rows(s, a.op)) return 0;
     for (int d = 0; d < 3; d++) a.n[d] = l->n[d];
-    a.blocks = pgi_blocks_of(s), a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
+    a.quads = o->quads, a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
     a.stored = o->stored, a.weights = o->fine.weights;
     a.scale = by_mask ? job.scale * o->unit * o->value_of_cells.measure : job.scale, a.scaled = job.scaled;
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
@@ -21838,16 +21707,10 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     }
     const int64_t count = columns * ((planes + a.planes - 1) / a.planes);
     const dim3 threads(32, PGI_RESTRICTION_WARPS);
-    if (!by_mask) {
+    if (by_mask)
+        PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
+    else
         PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_ROWS>), a);
-        return 1;
-    }
-    PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
-    const int64_t blocks = a.blocks.at(0, 0, planes);
-    const pgi_residual_of_others<T> residual = {a.op, a.blocks, a.u, a.f, job.r};
-    const pgi_restrict_others others = {o->kind, a.blocks, a.weights, job.r, job.narrow, a.to, a.scale, a.scaled};
-    pgi_for_each(s, blocks * pgi_residual_of_others<T>::LANES, residual);
-    pgi_for_each(s, blocks * pgi_restrict_others::LANES, others);
     return 1;
 #else
     (void)s, (void)l, (void)job, (void)u, (void)rhs;
@@ -22217,7 +22080,6 @@ static void pgi_refresh(pg_solver *s, int media)
     if (media) pgi_read_media(s);
     if (s->multigrid) {
         if (media && s->obstacles.chooses && !s->obstacles.captured) pgi_choose_levels(s);
-        if (media) pgi_list_others(s);
         pgi_make_levels(s);
         pgi_make_matrix(s);
         // Passes leave what is outside of the fluid as it is, and levels are made in t.
@@ -22598,17 +22460,6 @@ static int pgi_goes_by_mask(const pg_solver *s)
     }
     return fits;
 }
-static void pgi_layout_others(pg_solver *s, pgi_arena *arena)
-{
-    pgi_obstacles *const o = &s->obstacles;
-    const int *const n = s->level[0].n;
-    const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]);
-    o->others = o->others_number = NULL;
-    if (pgi_goes_by_mask(s) && !o->robust) {
-        o->others = (int *)pgi_take_block(arena, quads * (size_t)pgi_half(n[2]) * sizeof(int));
-        o->others_number = (int *)pgi_take_block(arena, sizeof(int));
-    }
-}
 // Rows and weights of the finest level: where they do not depend on the kind of coarse levels always in the same place.
 // Sweeps of a preconditioner take them too, but for those of a mask alone on a GPU, which have a mask's kernels.
 static void pgi_layout_finest(pg_solver *s, pgi_arena *arena)
@@ -22646,7 +22497,6 @@ static void pgi_layout_cells(const pg_solver *s, pgi_line *const line[3], const 
 static void pgi_layout_levels(pg_solver *s, pgi_arena *arena)
 {
     pgi_layout_finest(s, arena);
-    pgi_layout_others(s, arena);
     pgi_layout_coarse(s, arena);
 }
 
