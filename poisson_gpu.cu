@@ -20845,8 +20845,8 @@ template <class T, int CELLS> struct pgi_restriction_march {
         }
     }
     __device__ int has_row() const { return 2 * J + 1 < a.n[1]; }    // a second one
-    // By the mask: do all cells of a quad of plane k have the weights of plain cells, see pgi_cells? Their rows and planes
-    // are inside, and their coarse cells are complete.
+    // By the mask: do all cells of a quad of plane k have the weights of plain cells, see pgi_cells? Their rows and
+    // planes are inside, and their coarse cells are complete.
     __device__ int is_inner(int d, int coarse) const
     {
         return a.op.b.axis[d].periodic || (coarse > 0 && 2 * coarse + 2 < a.n[d]);
