@@ -24164,7 +24164,7 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
                      "with PG_ROBUST_RANDOM");
-    else if (!s->warning[0] && pgi_is_incompatible(st))
+    else if (pgi_is_incompatible(st))
         pgi_add_text(to, room,
                      "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: "
                      "balance sources, in- and outflow",

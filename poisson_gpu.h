@@ -40,9 +40,9 @@ int main(void)
 
    RECIPES   Each is a part of a program in samples/.
    A pressure projection among obstacles (projection.c): v = v* - (dt/rho) grad p, v on the faces of
-   cells, f = -(rho/dt) div v*. PG_NEUMANN, 0 at a wall or inflow, whose velocity v* has already;
-   PG_DIRICHLET, 0 at an open side; a moving body has its velocity in v*, and pg_set_cells. The
-   divergence left is dt/rho times the residual: .norm = PG_NORM_MAX and .atol bound it.
+   cells, f = -(rho/dt) div v*. PG_NEUMANN, 0 at walls and inflow, PG_DIRICHLET, 0 at open sides; at
+   walls, inflow and solids v* has its final value (moving ones: pg_set_cells). The divergence left
+   is dt/rho times the residual: .norm = PG_NORM_MAX, .atol = rho/dt times its bound, no .rtol.
        desc.centring[0] = desc.centring[1] = PG_CELL;
        for (int side = 0; side < 4; side++) desc.face[side].kind = PG_NEUMANN;   // walls
        desc.cells.mask = mask;
@@ -55,7 +55,7 @@ int main(void)
        for (int q = 0; q < (NY + 1) * NX; q++) vy[q] -= dt_over_rho * gy[q];
 
    Time steps (steps.c): alpha is 1/dt. Begin with the last u, and ask for a part of the residual
-   that it leaves, not of f. PG_FMG and the default method begin with 0 unless told.
+   it leaves, not of f; near a steady state give .atol too. PG_DIRECT needs neither.
        const pg_stop stop = {.guess = PG_GUESS_U, .rtol = 1e-6, .relative_to_first = 1};
        for (int step = 0; step < STEPS; step++) {
            for (int m = 0; m < N * N; m++) f[m] = u[m] / dt + heat[m];
@@ -72,10 +72,10 @@ int main(void)
        CUDA(cudaStreamSynchronize(stream));                      // the host waits once
 
    Cylindrical coordinates with an electrode at 1 V (electrode.c): x is z, y is r. The equation and
-   f are multiplied by r, so beta_face = {along, across} is r of each face, 1e-20 on the axis. The
-   electrode is of PG_AIR cells, where u is given by air_value; its surface is half a cell from the
-   centres beside it, hence the factor 2. Its charge is 2 pi eps0 times the sum of beta_face h
-   pg_gradient over its surface. Without electrodes use a metric, see AXES: PG_DIRECT takes it.
+   f are multiplied by r: beta_face = {along, across} is r of each face, 1e-20 on the axis. PG_AIR
+   cells are the electrode, air_value its u (which is 0 inside); its surface is half a cell from the
+   centres beside it, hence the factor 2 (in the field, too). Charge: -2 pi eps0 times the sum of
+   beta_face h' du/dn, n outward, h' of the other axis. Without electrodes use a metric, see AXES.
        for (int side = 0; side < 4 && !in_electrode(i, j); side++) {       // of every cell i, j
            const int x = side == 0 ? -1 : side == 1, y = side == 2 ? -1 : side == 3;
            if (!in_electrode(i + x, j + y)) continue;
@@ -221,7 +221,7 @@ typedef struct pg_cells {           /* obstacles and coefficients: see there. Al
     const void *beta_cell;          /* or of cells: a face has the harmonic mean of both */
     const void *openness[3];        /* open part of each face, 0 to 1, laid out alike */
     const void *alpha_cell;         /* added to alpha, >= 0 */
-    const pg_cell_value *air_value; int air_values;     /* u in air where not 0: an entry a side */
+    const pg_cell_value *air_value; int air_values;     /* u in air where not 0: one a fluid side */
     const pg_cell_value *solid_flux; int solid_fluxes;  /* du/dn into solids where not 0: alike */
 } pg_cells;
 typedef struct pg_allocator {       /* in place of cudaMalloc and malloc; aligned to 256 */
@@ -309,7 +309,7 @@ typedef struct pg_report {          /* residual: f + boundary terms - A u of the
 typedef struct pg_stop {            /* when a solve ends; NULL in its place: all 0 */
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
     double rtol;                    /* of || f with its boundary terms ||; 0: 1e-8, f32 1e-5 */
-    double atol;                    /* or a bound of the residual itself; alone: no rtol */
+    double atol;                    /* or the residual itself: either will do; rtol 0: atol alone */
     int relative_to_first;          /* 1: rtol is against the residual of the guess */
     int min_iter;                   /* no check between the first and this many iterations */
     int max_iter;                   /* 0: 100 cycles, 1000 with cells, else 10000 */
@@ -349,7 +349,7 @@ PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);  /* order i
 PG_API pg_status pg_set_cells(pg_solver *solver, const pg_cells *cells);
 /* du/dx, du/dy, du/dz (axis 0, 1, 2), exact where u is linear. PG_AT_FACES: n+1 values along the
    axis, packed like beta_face, (u_i - u_(i-1))/d_i; at the ends as Faces has it, along the axis;
-   beside air (u_air - u)/h, beside a solid solid_flux, 0 where openness is 0 or no cell is fluid.
+   beside air u_air is the other u, beside a solid solid_flux, 0 where openness is 0, or no fluid.
    Times beta and openness: the flux. PG_AT_UNKNOWNS: laid out like f, the mean of both faces. */
 PG_API pg_status pg_gradient(pg_solver *solver, const void *u, int axis, void *out, pg_where where);
 /* Pieces, asynchronous like pg_solve unless they return a number. u, x, y are laid out like u, f,
@@ -411,7 +411,7 @@ PG_API const pg_abi_entry *pg_abi(void);
    (Trottenberg, Oosterlee, Schueller 2001) coarsens the strongly coupled axes, so spacings may
    differ by 1:1000, and solves for whole lines along one that varies much. Up to 33^3 or 129^2
    points, and where two axes of up to 1024 points vary so that cycles would be slow, it solves
-   exactly, by eigenvectors (Lynch, Rice, Thomas 1964): report.method says so. With longer axes, and
+   exactly, by eigenvectors (Lynch, Rice, Thomas 1964), in one iteration. With longer axes, and
    with cells, PG_FMG is PG_CG around a symmetric cycle: report.accelerated.
    Terrain or tensors: a Krylov loop of your own with their product, preconditioned by pg_cycle(z =
    0, r) of a PG_SYMMETRIC solver with boundary values 0. Crank-Nicolson, (1/dt + A/2) u' = (1/dt -
@@ -420,8 +420,8 @@ PG_API const pg_abi_entry *pg_abi(void);
    TOLERANCES AND VERDICTS   PG_CONVERGED: the residual of the u returned, worked out anew, is at
    most rtol || f with its boundary terms || (2 g/h^2 beside a Dirichlet face of cells, say) or
    atol. Rounding u leaves about eps || D u || (report.floor; D the diagonal; 16 times that with
-   PG_DIRECT). Where that is more than the default tolerance, and at most a tenth of f, it takes its
-   place, so default options end in PG_CONVERGED. PG_STAGNATED: a tolerance below the floor, or more
+   PG_DIRECT). A floor above the default tolerance, up to a tenth of f, replaces it, so that default
+   options end in PG_CONVERGED. PG_STAGNATED: a tolerance below the floor, or more
    than a tenth of f lost in round-off; the message says whether PG_F64 helps. Without a tolerance
    (rtol PG_NONE, atol 0) nothing is checked; with one NaN and Inf are found before u is written.
 
@@ -441,14 +441,14 @@ PG_API const pg_abi_entry *pg_abi(void);
    beta_face or beta_cell, 1e-30 to 1e30 also outside the fluid, is multiplied by desc.beta and by
    openness, where 0 closes a face (cut cells: Batty, Bertails, Bridson 2007); alpha_cell is for
    Poisson-Boltzmann, say. Arrays are yours and read by every solve; of host arrays on a GPU, and of
-   ranks, pg_create and pg_set_cells take copies. A connected component of the fluid without air,
-   Dirichlet or Robin face, alpha is singular by itself: f loses its mean there, u has mean 0.
+   ranks, pg_create and pg_set_cells take copies. A connected component with no air, alpha,
+   Dirichlet or Robin face is singular by itself: f loses its mean there, u has mean 0.
    a surface theta h from a centre  beta_face beside air / theta (Gibou 2002); 1/2 for a cell's face
    nodes where u is known           cells around the nodes, h alike, air where u is known
    a floating conductor             beta_cell 1e6 to 1e9 in it; its charge in f of any of its cells
    charge between dielectrics       in the cells beside it, in proportion to their beta
    PG_FASTEST and PG_FMG are PG_CG around one symmetric cycle, whose coarse cells keep apart what is
-   not connected; where that does not do, with PG_PRECOND_AINV2 (report.warning). robust is decided
+   not connected; if that fails they go on with PG_PRECOND_AINV2 (report.warning). robust is decided
    by the coefficients, at pg_create and in pg_set_cells; a captured graph keeps the choice.
 
    BATCHES   Skip this unless desc.batch > 1. Problem q begins at q * stride_u[2] in u, q *

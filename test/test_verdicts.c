@@ -346,6 +346,29 @@ static void a_mean_that_is_no_rounding_is_told(void **state)
             }
 }
 
+/* A length that transforms are slow at is worth a warning, but less than an f that has no solution. */
+static void a_mean_is_told_before_what_is_slow(void **state)
+{
+    enum { N = 251, ROWS = 241 };    /* primes */
+    static double u[N * ROWS], f[N * ROWS];
+    for (int unbalanced = 0; unbalanced < 2; unbalanced++) {
+        pg_desc desc = {0};
+        pg_solver *solver = NULL;
+        pg_report report;
+        const pg_stop stop = {.rtol = 1e-8};
+        desc.backend = backend_or_skip(state);
+        desc.n[0] = N, desc.n[1] = ROWS, desc.flags = PG_DIRECT;
+        neumann(&desc);
+        memset(f, 0, sizeof f);
+        f[N + 1] = 1, f[N + 3] = unbalanced ? 1 : -1;
+        OK(pg_create(&desc, &solver), NULL);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_non_null(strstr(report.warning, unbalanced ? "f is not compatible" : "large prime factor"));
+        pg_destroy(solver);
+    }
+}
+
 /* The cycle among obstacles gives its answers in fewer digits than the recurrences have. */
 static void pipelined_cg_takes_the_iterations_of_cg(void **state)
 {
@@ -382,6 +405,7 @@ int main(void)
         ON_BOTH(a_cancel_at_the_last_check_counts),
         ON_BOTH(a_report_does_not_change_after_the_solve),
         ON_BOTH(a_mean_that_is_no_rounding_is_told),
+        ON_BOTH(a_mean_is_told_before_what_is_slow),
         ON_BOTH(pipelined_cg_takes_the_iterations_of_cg),
     };
     return cmocka_run_group_tests_name("verdicts", tests, NULL, NULL);
