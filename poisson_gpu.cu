@@ -2659,6 +2659,13 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     }
 }
 
+// Whether more than rounding was subtracted from f to make a singular problem solvable.
+static PGI_HD inline int pgi_is_incompatible(const pgi_state *st)
+{
+    const double mean = fabs(st->removed) * st->unit;
+    return mean > (st->epsilon > DBL_EPSILON ? 1e-4 : 1e-6) * fmax(mean, st->rhs_norm);
+}
+
 // How a problem of a batch fared: the larger the worse.
 static PGI_HD inline int pgi_gravity(int outcome)
 {
@@ -2674,9 +2681,10 @@ static PGI_HD inline int pgi_gravity(int outcome)
 }
 static PGI_HD inline int pgi_is_worse(const pgi_state *a, const pgi_state *b)
 {
-    const int gravity = pgi_gravity(a->outcome) - pgi_gravity(b->outcome);
-    return gravity ? gravity > 0
-                   : a->last / (a->rhs_norm > 0 ? a->rhs_norm : 1) > b->last / (b->rhs_norm > 0 ? b->rhs_norm : 1);
+    const int gravity = pgi_gravity(a->outcome) - pgi_gravity(b->outcome),
+              told = pgi_is_incompatible(a) - pgi_is_incompatible(b);
+    if (gravity || told) return gravity ? gravity > 0 : told > 0;
+    return a->last / (a->rhs_norm > 0 ? a->rhs_norm : 1) > b->last / (b->rhs_norm > 0 ? b->rhs_norm : 1);
 }
 
 // Keeps the report of the worst one. first: program of this solve.
@@ -24022,13 +24030,6 @@ static const char *pgi_remedy_for_round_off(const pg_solver *s, const pg_report 
     return single         ? s->dense ? "use PG_F64" : "use PG_F64 or PG_MIXED"
            : nothing_left ? "spacings or coefficients differ by too much"
                           : "give a larger tolerance";
-}
-
-// Whether more than rounding was subtracted from f to make a singular problem solvable.
-static int pgi_is_incompatible(const pgi_state *st)
-{
-    const double mean = fabs(st->removed) * st->unit;
-    return mean > (st->epsilon > DBL_EPSILON ? 1e-4 : 1e-6) * fmax(mean, st->rhs_norm);
 }
 
 // Appends to a text what there is room for.

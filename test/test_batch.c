@@ -151,14 +151,16 @@ static void each_problem_is_solved_as_if_alone(void **state)
         OK(pg_solve(solver, u, f, &stop), solver);
         OK(pg_get_report(solver, &worst), solver);
         pg_destroy(solver);
-        double largest = 0;
-        int same_outcome = 0;
+        double largest[2] = {0};    /* without and with a mean that was removed, which is worse */
+        int same_outcome = 0, removed = 0;
         for (int q = 0; q < b.desc.batch; q++) {
             pg_solver *single = create(alone_desc(&b, q));
             OK(pg_solve(single, u_of(&b, expected, q), f_of(&b, f, q), &stop), single);
             OK(pg_get_report(single, &report), single);
             pg_destroy(single);
-            largest = fmax(largest, report.residual / (report.rhs_norm > 0 ? report.rhs_norm : 1));
+            const int told = strstr(report.warning, "f is not compatible") != NULL;
+            removed = removed || told;
+            largest[told] = fmax(largest[told], report.residual / (report.rhs_norm > 0 ? report.rhs_norm : 1));
             if (q == worst.problem) same_outcome = report.outcome == worst.outcome;
             if (q == worst.problem && !(b.desc.flags & PG_DIRECT)) {
                 assert_int_equal(worst.iterations, report.iterations);
@@ -169,9 +171,40 @@ static void each_problem_is_solved_as_if_alone(void **state)
         assert_true(same_outcome);
         /* the worst: nearly so with PG_DIRECT, whose residuals are round-off */
         if (stop.rtol == 0 && worst.outcome == PG_CONVERGED && !(b.desc.flags & PG_DIRECT))
-            assert_true(worst.residual / (worst.rhs_norm > 0 ? worst.rhs_norm : 1) >= largest * (1 - 1e-12));
+            assert_true(worst.residual / (worst.rhs_norm > 0 ? worst.rhs_norm : 1) >= largest[removed] * (1 - 1e-12));
+        if (stop.rtol == 0 && worst.outcome == PG_CONVERGED)
+            assert_int_equal(strstr(worst.warning, "f is not compatible") != NULL, removed);
         free(f), free(u), free(expected);
     }
+}
+
+/* One channel of an image whose f has no solution must not go unnoticed among the others. */
+static void a_mean_that_is_removed_is_told_whichever_problem_it_is(void **state)
+{
+    enum { N = 32, BATCH = 3 };
+    static double u[BATCH][N * N], f[BATCH][N * N];
+    static const unsigned methods[] = {PG_DIRECT, PG_VCYCLE, PG_CG};
+    for (int m = 0; m < 3; m++)
+        for (int off = 0; off < BATCH; off++) {
+            pg_desc desc = {0};
+            pg_report report;
+            rng r = {(uint64_t)off + 1};
+            desc.backend = backend_or_skip(state);
+            desc.n[0] = desc.n[1] = N, desc.batch = BATCH, desc.flags = methods[m];
+            desc.centring[0] = desc.centring[1] = PG_CELL;
+            for (int q = 0; q < 4; q++) desc.face[q].kind = PG_NEUMANN;
+            for (int q = 0; q < BATCH; q++) {
+                double sum = 0;
+                for (int i = 0; i < N * N; i++) sum += f[q][i] = rng_uniform(&r, -1, 1);
+                for (int i = 0; i < N * N; i++) f[q][i] -= sum / (N * N) - (q == off ? 0.5 : 0);
+            }
+            memset(u, 0, sizeof u);
+            if (pg_solve_once(&desc, u, f, &report) != PG_OK) fail_msg("%s", pg_last_error(NULL));
+            assert_int_equal(report.outcome, PG_CONVERGED);
+            assert_int_equal(report.problem, off);
+            assert_non_null(strstr(report.warning, "f is not compatible"));
+            assert_true(fabs(report.removed_mean - 0.5) < 1e-9);
+        }
 }
 
 static void pieces_act_on_every_problem(void **state)
@@ -498,6 +531,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_BOTH(each_problem_is_solved_as_if_alone),
+        ON_BOTH(a_mean_that_is_removed_is_told_whichever_problem_it_is),
         ON_BOTH(pieces_act_on_every_problem),
         ON_BOTH(a_bad_problem_spoils_no_other),
         cmocka_unit_test(a_bad_problem_spoils_no_neighbour),
