@@ -364,7 +364,8 @@ static void a_mean_is_told_before_what_is_slow(void **state)
         OK(pg_create(&desc, &solver), NULL);
         OK(pg_solve(solver, u, f, &stop), solver);
         OK(pg_get_report(solver, &report), solver);
-        assert_non_null(strstr(report.warning, unbalanced ? "f is not compatible" : "large prime factor"));
+        assert_int_equal(strstr(report.warning, "f is not compatible") != NULL, unbalanced);
+        if (!unbalanced && desc.backend == PG_CPU) assert_non_null(strstr(report.warning, "large prime factor"));
         pg_destroy(solver);
     }
 }
