@@ -22713,6 +22713,7 @@ template <class T> struct pgi_slopes {
     }
 };
 
+#if PGI_WITH_CELLS
 // What the values on sides of cells add to that.
 struct pgi_slopes_of_values {
     pgi_cell_operator<double> a;
@@ -22754,6 +22755,7 @@ struct pgi_slopes_of_values {
         }
     }
 };
+#endif
 
 }    // namespace
 
@@ -22773,11 +22775,13 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
     const int *const own = s->outer.part.own;    // both ranks beside a face have its slope
     pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
     pgi_for_planes(s, n, own[0], axis == 2 ? own[0] + count : own[1], body);
+#if PGI_WITH_CELLS
     if (s->comm || !s->masked || !o->values_capacity) return;
     const pgi_slopes_of_values values = {
         pgi_wide_operator(s),      s->steps[axis], out, o->values, o->values_capacity, axis, first, count, at_unknowns,
         sizeof(T) == sizeof(float)};
     pgi_for_each(s, o->values_capacity, values);
+#endif
 }
 
 static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at_unknowns, pgi_grid out)
