@@ -908,7 +908,7 @@ struct pgi_obstacles {
     int64_t *bad;         // see pgi_check_media; then `overflow`, and the numbers of pgi_measure_parts
     int checked;          // what pgi_read_media reads next has been checked in host memory already: 1; 2: it has no fluid
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
-    // Pockets: the number of each cell's, -1: none, or no room; how many there are; weights, and sums over them
+    // Singular components: the number of each cell's, -1: none, or no room; how many; weights, and sums over them
     int *pocket, *pockets;
     int64_t *weight, *sum;
     int pocket_capacity;
@@ -2682,8 +2682,8 @@ static PGI_HD inline int pgi_gravity(int outcome)
 static PGI_HD inline int pgi_is_worse(const pgi_state *a, const pgi_state *b)
 {
     const int gravity = pgi_gravity(a->outcome) - pgi_gravity(b->outcome),
-              told = pgi_is_incompatible(a) - pgi_is_incompatible(b);
-    if (gravity || told) return gravity ? gravity > 0 : told > 0;
+              incompatible = pgi_is_incompatible(a) - pgi_is_incompatible(b);
+    if (gravity || incompatible) return gravity ? gravity > 0 : incompatible > 0;
     return a->last / (a->rhs_norm > 0 ? a->rhs_norm : 1) > b->last / (b->rhs_norm > 0 ? b->rhs_norm : 1);
 }
 
@@ -18906,8 +18906,8 @@ struct pgi_label_held {
     }
 };
 
-// 1 for the first cell of a singular pocket, which counts them; after the prefix sum, the pocket's number for every
-// cell of it. Where there is none, nothing more is done.
+// 1 for the first cell of a singular component, which counts them; after the prefix sum, the component's number for
+// every cell of it. Where there is none, nothing more is done.
 struct pgi_label_number {
     const unsigned char *kind;
     int *parent, *pocket;    // pocket: in place, the entry of a pocket's first cell keeps its value
@@ -28377,7 +28377,7 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #undef PGI_TEXT
 }
 
-// The fields of the header's structs, in their order: what pg_abi tells. test_python.py compares them with its text.
+// The fields of the header's structs, in their order: the entries of pg_abi. test_python.py compares them with its text.
 // clang-format off
 #define PGI_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
 #define PGI_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
