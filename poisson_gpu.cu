@@ -13055,6 +13055,24 @@ template <class T, class N> struct pgi_rhs_columns {
     }
 };
 
+// The numbers of complex transforms; those of an inverse one may have real and imaginary part changed.
+// What of it is not inlined has no name outside.
+namespace
+{
+template <class V> struct pgi_numbers {
+    V *x;
+    int64_t element, transform;    // from number to number, and from transform to transform
+    int swapped;
+    PGI_HD V &number(int which, int m) const { return x[which * transform + m * element]; }
+    PGI_HD void operator()(int which, int m, const V &v) const { number(which, m) = swapped ? pgi_swapped(v) : v; }
+    PGI_HD V operator()(int which, int m) const
+    {
+        const V v = number(which, m);
+        return swapped ? pgi_swapped(v) : v;
+    }
+};
+}    // namespace
+
 // ---- elimination, for both back ends ----
 
 // Row k of a mode reads (l + v + s) x_k = l x_(k-1) + v x_(k+1) + r with l, v >= 0, and s >= 0 what does not couple:
@@ -14224,16 +14242,11 @@ template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, 
     typedef pgi_tile_number<T> number;
     const int64_t length = series.length, total = length * series.count;
     number *const x = (number *)memory, *const y = x + total, *result = x;
-    const auto put = [&](int which, int m, const number &v) {
-        x[which * length + m] = series.inverse ? pgi_swapped(v) : v;
-    };
+    const pgi_numbers<number> put = {x, 1, length, series.inverse};
     for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, in, put);
     for (int q = 0; q < series.count; q++)
         result = pgi_cpu_fourier(roots, series.length, x + q * length, y + q * length) - q * length;
-    const auto at = [&](int which, int m) -> number {
-        const number v = result[which * length + m];
-        return series.inverse ? pgi_swapped(v) : v;
-    };
+    const pgi_numbers<number> at = {result, 1, length, series.inverse};
     for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, out);
 }
 
@@ -14407,9 +14420,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
     const pgi_rhs_columns<T, pgi_complex<T>> get(b, from, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
-    const auto put = [&](int which, unsigned number, const pgi_complex<T> &v) {
-        buffer[pair * c.pair + which * c.transform + number * c.element] = v;
-    };
+    const pgi_numbers<pgi_complex<T>> put = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_before<T>(series, (int)m, get, put);
 }
 
@@ -14421,9 +14432,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
     const pgi_column_block<T, pgi_complex<T>> put(to, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
-    const auto at = [&](int which, unsigned number) -> pgi_complex<T> {
-        return buffer[pair * c.pair + which * c.transform + number * c.element];
-    };
+    const pgi_numbers<pgi_complex<T>> at = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_after<T>(series, (int)m, at, put);
 }
 
