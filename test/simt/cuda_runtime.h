@@ -337,7 +337,13 @@ enum simt_warp_operation {
     SIMT_SHUFFLE_UP,
     SIMT_SHUFFLE_DOWN,
     SIMT_SHUFFLE_XOR,
+    SIMT_SHUFFLE_MANY,
     SIMT_BALLOT
+};
+struct simt_many {    // what lanes bring to SIMT_SHUFFLE_MANY
+    const double *mine;
+    double *other;
+    int count;
 };
 int simt_block_barrier(const simt_site &, simt_vote, int predicate);
 uint64_t simt_warp(const simt_site &, simt_warp_operation, unsigned mask, uint64_t value, int operand, int width);
@@ -383,6 +389,12 @@ template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned delta, int 
 template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_WHERE)
 {
     return simt_shuffle(SIMT_HERE, SIMT_SHUFFLE_DOWN, mask, value, (int)delta, width);
+}
+// As many calls of __shfl_down_sync for a whole warp, in one meeting of its lanes: each takes as long as all of them.
+inline void simt_shuffle_down_many(const double *mine, double *other, int count, int delta, SIMT_WHERE)
+{
+    const simt_many values = {mine, other, count};
+    simt_warp(SIMT_HERE, SIMT_SHUFFLE_MANY, 0xffffffffu, (uint64_t)(uintptr_t)&values, delta, 32);
 }
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, SIMT_WHERE)
 {

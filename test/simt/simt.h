@@ -44,6 +44,7 @@ void simt_guarded_check(const char *p, size_t bytes, const char *what);
 void simt_guarded_delete(char *p, size_t bytes, const char *what);
 
 struct simt_kernel {
+    const void *code;
     dim3 grid, block, cluster;
     size_t dynamic_bytes;
     std::function<void()> thread;

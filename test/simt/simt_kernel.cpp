@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <new>
 #include <utility>
 #include <vector>
@@ -290,8 +291,19 @@ struct block {
     char *dynamic;
 };
 
+// Of the shared variables: those that a kernel was seen to write.
+struct piece {
+    size_t first, bytes;
+};
+struct habits {
+    unsigned launches;
+    std::vector<piece> pieces;
+};
+
 struct run_state {
     const simt_kernel *kernel;
+    habits *known;                // of this kernel
+    std::vector<piece> pieces;    // as they were known when it was launched
     std::vector<block> blocks;    // of the cluster
     int count, threads;
     struct block *in;    // whose shared variables are in place
@@ -304,6 +316,7 @@ struct run_state {
     bool moved_on;    // a thread did more in this round than to look once more at what it waits for
     char *shared;     // the shared variables of all kernels
     size_t shared_bytes;
+    std::vector<char> filled;    // what they hold when a block starts, where it is to be seen what the kernel writes
 };
 static run_state run;
 
@@ -495,6 +508,7 @@ static int source_lane(const thread *t)
     switch (t->operation) {
     case SIMT_SHUFFLE: return begin + (t->operand & (t->width - 1));
     case SIMT_SHUFFLE_UP: return t->lane - t->operand < begin ? t->lane : t->lane - t->operand;
+    case SIMT_SHUFFLE_MANY:
     case SIMT_SHUFFLE_DOWN: return t->lane + t->operand >= end ? t->lane : t->lane + t->operand;
     case SIMT_SHUFFLE_XOR: return (t->lane ^ t->operand) >= end ? t->lane : t->lane ^ t->operand;
     default: return t->lane;
@@ -531,6 +545,11 @@ static void warp_goes_on(const thread *t)
     }
     for (unsigned left = mask & ~gone; left; left &= left - 1) {
         thread *o = &lanes[__builtin_ctz(left)];
+        if (o->operation == SIMT_SHUFFLE_MANY) {
+            const simt_many *to = (const simt_many *)(uintptr_t)o->value,
+                            *from = (const simt_many *)(uintptr_t)values[source_lane(o)];
+            memcpy(to->other, from->mine, sizeof(double) * (size_t)to->count);
+        }
         o->value = o->operation == SIMT_BALLOT ? ballot : values[source_lane(o)];
         o->state = READY;
     }
@@ -642,17 +661,63 @@ uint64_t simt_now()
 
 // ---- Running ------------------------------------------------------------------------------------------------------
 
-// Puts the shared variables of a block in place. Those of all kernels are some 300 kB: without a cluster nothing is
-// copied, for that would take as long as a small block itself.
+// The shared variables of all kernels are some 600 kB, and to fill them takes longer than a small block. So a kernel's
+// first launch, the second, the fourth, the eighth ... fill them all and see what the kernel writes. Other launches fill
+// what was written in one of those, and only that is put back for the host. In a cluster blocks change places.
+static bool fills_all() { return run.count > 1 || !run.filled.empty(); }
+
+static void begin_to_fill()
+{
+    static std::map<const void *, habits> of_kernels;
+    run.known = &of_kernels[run.kernel->code];
+    const unsigned before = run.known->launches++;
+    run.pieces = run.known->pieces;
+    run.filled.clear();
+    if (run.count > 1 || (before & (before + 1))) return;
+    run.filled.resize(run.shared_bytes);
+    simt_fill(run.filled.data(), run.shared_bytes);
+}
+
+static void see_what_was_written()
+{
+    enum { SIZE = 256 };
+    std::vector<piece> &pieces = run.known->pieces, all;
+    size_t next = 0;
+    for (size_t at = 0; at < run.filled.size(); at += SIZE) {
+        const size_t bytes = std::min((size_t)SIZE, run.filled.size() - at);
+        while (next < pieces.size() && pieces[next].first + pieces[next].bytes <= at) next++;
+        if (!(next < pieces.size() && pieces[next].first <= at) && !memcmp(run.shared + at, run.filled.data() + at, bytes))
+            continue;
+        if (!all.empty() && all.back().first + all.back().bytes == at)
+            all.back().bytes += bytes;
+        else
+            all.push_back({at, bytes});
+    }
+    pieces = std::move(all);
+}
+
+// From `from` to `to`, beginnings of all shared variables, those that a launch fills.
+static void copy_shared(char *to, const char *from)
+{
+    if (fills_all()) {
+        if (run.shared_bytes) memcpy(to, from, run.shared_bytes);
+    } else {
+        for (const piece &p : run.pieces) memcpy(to + p.first, from + p.first, p.bytes);
+    }
+}
+
+// Puts the shared variables of a block in place.
 static void enter_block(struct block *b)
 {
     if (run.in == b) return;
     if (run.in) memcpy(run.in->shared.data(), run.shared, run.shared_bytes);
+    run.in = b;
     if (!b->shared.empty())
         memcpy(run.shared, b->shared.data(), run.shared_bytes);
-    else if (run.shared_bytes)
-        simt_fill(run.shared, run.shared_bytes);
-    run.in = b;
+    else if (fills_all())
+        copy_shared(run.shared, run.filled.data());
+    else
+        for (const piece &p : run.pieces) simt_fill(run.shared + p.first, p.bytes);
 }
 
 // What the threads of all blocks of a launch have in common.
@@ -779,6 +844,7 @@ static bool run_cluster()
         if (!found) explain_deadlock();
         if (!run.moved_on) return false;
     }
+    if (!run.filled.empty()) see_what_was_written();
     run.in = NULL;
     for (int b = 0; b < run.count; b++)
         simt_guarded_delete(run.blocks[(size_t)b].dynamic, run.kernel->dynamic_bytes, "dynamic shared memory");
@@ -834,12 +900,14 @@ static void run_paused(std::vector<paused_cluster> paused)
 void simt_run(const simt_kernel &kernel)
 {
     find_shared();
-    static std::vector<char> spare;    // one allocation for all kernels, but for those that run while others pause
-    std::vector<char> host = std::move(spare);
-    host.assign(run.shared, run.shared + run.shared_bytes);
     run.kernel = &kernel;
     run.threads = (int)(kernel.block.x * kernel.block.y * kernel.block.z);
     run.count = (int)(kernel.cluster.x * kernel.cluster.y * kernel.cluster.z);
+    begin_to_fill();
+    static std::vector<char> spare;    // one allocation for all kernels, but for those that run while others pause
+    std::vector<char> host = std::move(spare);
+    host.resize(run.shared_bytes);
+    copy_shared(host.data(), run.shared);
     prepare_blocks();
     gridDim = kernel.grid, blockDim = kernel.block;
     const dim3 n =
@@ -854,6 +922,6 @@ void simt_run(const simt_kernel &kernel)
         if (!run_cluster()) paused.push_back(put_aside());
     }
     run_paused(std::move(paused));
-    if (run.shared_bytes) memcpy(run.shared, host.data(), run.shared_bytes);
+    copy_shared(run.shared, host.data());
     spare = std::move(host);
 }

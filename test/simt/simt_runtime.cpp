@@ -986,7 +986,7 @@ cudaError_t simt_launch(const cudaLaunchConfig_t *c, const void *kernel, std::fu
         return result(cudaErrorInvalidConfiguration);
     if (g.x % n.x || g.y % n.y || g.z % n.z) return result(cudaErrorInvalidConfiguration);
     if (c->dynamicSmemBytes > limit) return result(cudaErrorInvalidValue);
-    const simt_kernel k = {g, b, n, c->dynamicSmemBytes, std::move(thread)};
+    const simt_kernel k = {kernel, g, b, n, c->dynamicSmemBytes, std::move(thread)};
     return enqueue(s, [k] {
         simt_run(k);
         check_guards("a kernel");
