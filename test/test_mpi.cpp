@@ -15,7 +15,7 @@ static int own_rank, ranks;
 static void compare(ranks_case *c, int turn, int)
 {
     whole_box w;
-    if ((turn + ranks) % full_or_small(ranks > 4 ? 4 : 2, ranks > 4 ? 12 : 4)) return;
+    if ((turn + ranks) % full_or_small(ranks > 4 ? 4 : 2, ranks > 4 ? 11 : 7)) return;
     whole_box_create(c, &w, (uint64_t)turn);
     double *const result = (double *)allocate((size_t)w.points * sizeof(double)), measures[6];
     memcpy(result, w.result, (size_t)w.points * sizeof(double));
