@@ -989,11 +989,21 @@ static void count_iterations(const problem *p, const pg_report *r)
 /* What the library says of u afterwards, means left in. */
 static void print_piece(const problem *p, pg_solver *solver)
 {
-    void *r = reserve(p->count_f * sizeof(double));
+    const pg_desc *d = &p->desc;
+    const size_t next_u = to_next_problem(d, d->stride_u), next_f = to_next_problem(d, d->stride_f);
+    void *r = reserve(p->count_f * sizeof(double)), *x = reserve(p->count_u * sizeof(double));    /* laid out like u */
     double norm = NAN;
-    if (pg_residual(solver, p->u, p->f, r) == PG_OK) pg_norm(solver, r, p->stop.norm, &norm);
+    if (pg_residual(solver, p->u, p->f, r) == PG_OK) {
+        int at[3];
+        for (size_t q = 0; q < p->count_u / next_u; q++)
+            for (size_t c = 0; c < points_of(d); c++) {
+                place(d, c, at);
+                put(p, x, q * next_u + element(d, d->stride_u, at), get(p, r, q * next_f + element(d, d->stride_f, at)));
+            }
+        pg_norm(solver, x, p->stop.norm, &norm);
+    }
     printf("    pg_residual: %.6g\n", norm);
-    free(r);
+    free(r), free(x);
 }
 
 static int run(int kind, long number, pg_backend backend)
