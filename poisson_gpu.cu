@@ -410,7 +410,7 @@ struct pgi_call {
     int may_grow;            // sweeps whose residual rises before it falls
     int with_floor;          // the floor can be above the tolerance: checks can have it estimated
     int at_once;             // a method whose first answer is as good as round-off allows once its residual is
-    int may_drift;           // but for alpha nothing holds the constant, which may grow in u; of masks see pockets
+    int may_drift;           // but for alpha nothing holds the constant, which may grow in u; of masks see `components`
     double epsilon, unit;    // round-off of u and f; norm of 1
     double progress;         // what counts as progress: a residual below this times the best
     double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A; -1: not known
@@ -438,11 +438,11 @@ struct pgi_state : pgi_call {
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
     int left_at;                        // the iteration that the method was left after, or 0
     int goes_on;                        // and the solve is to go on
-    int pockets;                        // that are singular
+    int components;                     // that are singular
     int closed;                         // components of the fluid that are singular where alpha is 0
-    int merged, lost;                   // there was no room for all parts of the fluid; for all pockets
+    int merged, lost;                   // there was no room for all parts of the fluid; for all components
     int empty;                          // there is no fluid
-    unsigned long long largest_mean;    // bits of the largest one that was removed from a pocket
+    unsigned long long largest_mean;    // bits of the largest one that was removed from a component
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
@@ -909,9 +909,9 @@ struct pgi_obstacles {
     int checked;          // what pgi_read_media reads next has been checked in host memory already: 1; 2: it has no fluid
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
     // Singular components: the number of each cell's, -1: none, or no room; how many; weights, and sums over them
-    int *pocket, *pockets;
+    int *component, *components;
     int64_t *weight, *sum;
-    int pocket_capacity;
+    int component_capacity;
     int *scan;    // partial sums of prefix sums
     pgi_lattice fine;          // the finest level
     pgi_stored_row *stored;    // its rows where sweeps and residuals take them, or NULL
@@ -2549,7 +2549,7 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     const int due = (st->renewal > 0 && since >= st->renewal) || norm < st->trusted * c->verified;
     const int stalled =
         pgi_is_stuck(st, norm, st->since_best + 1) || (st->renewal > 0 && st->since_best >= 3 && since > patience);
-    const int may_drift = st->alpha == 0 && (st->may_drift || st->pockets > 0);
+    const int may_drift = st->alpha == 0 && (st->may_drift || st->components > 0);
     const int drifts = may_drift && norm > 10 * c->lowest && since > patience;
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
@@ -2592,7 +2592,7 @@ static PGI_HD inline void pgi_set_constant(pgi_state *st, int step, int argument
         pgi_finish(st, PG_NOT_A_NUMBER);
         break;
     case PGI_SET_SHIFTED:
-        st->shifted = st->pockets > 0;
+        st->shifted = st->components > 0;
         if (st->shifted) st->seek = st->with_floor;
         break;
     case PGI_SET_LIFT:    // from u's mean to the one that it must have; argument 1: FMG is to solve for the rest of f
@@ -4833,7 +4833,7 @@ template <int MORE> static __device__ inline void pgi_block_sums(double *sums)
     for (int step = 16; step > 0; step /= 2) {
         double other[COUNT];
 #ifdef PGI_SIMT
-        simt_shuffle_down_many(sums, other, COUNT, step);    // solves take half the time there
+        simt_shuffle_down_many(sums, other, COUNT, step);    // the same at once: tests take half the time
 #else
         for (int q = 0; q < COUNT; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
 #endif
@@ -18777,10 +18777,10 @@ static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
     pgi_clear_grid(s, from, to, pgi_is_f32(s->desc.flags));
 }
 
-// ---- pockets: connected parts of the fluid ----
+// ---- connected components of the fluid ----
 
 // Labels by union of trees: every root is the least cell of its tree, so the result does not depend on any order.
-enum { PGI_HELD = -1 };    // of a root in place of itself: something holds its pocket
+enum { PGI_HELD = -1 };    // of a root in place of itself: something holds its component
 // Paths are halved on the way: a cell that has a parent may get that one's, whoever changes them meanwhile, for the
 // trees of both will be one.
 static PGI_HD inline int pgi_root_of(int *parent, int cell)
@@ -18890,7 +18890,7 @@ struct pgi_label_unite {
     }
 };
 
-// Marks the first cell of each pocket that something holds.
+// Marks the first cell of each component that something holds.
 struct pgi_label_held {
     pgi_cell_operator<double> a;
     const unsigned char *kind;
@@ -18900,7 +18900,7 @@ struct pgi_label_held {
         const pgi_axis<double> *const axis = a.b.axis;
         const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         const uint64_t live = pgi_bits_of(e.own, 6);
-        uint64_t held = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0);    // without links it is none of the singular pockets
+        uint64_t held = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0);    // without links it is no singular component
         for (int q = 0; q < 6 && live; q++) {
             uint64_t outer;
             const uint64_t there = e.beside(q, &outer);
@@ -18918,14 +18918,14 @@ struct pgi_label_held {
 // every cell of it. Where there is none, nothing more is done.
 struct pgi_label_number {
     const unsigned char *kind;
-    int *parent, *pocket;    // pocket: in place, the entry of a pocket's first cell keeps its value
+    int *parent, *component;    // component: in place, the entry of a component's first cell keeps its value
     int64_t cells;
-    int capacity, *pockets, counts;
-    PGI_HD int64_t count() const { return counts || *pockets ? cells : 0; }
+    int capacity, *components, counts;
+    PGI_HD int64_t count() const { return counts || *components ? cells : 0; }
     PGI_HD void count_first(int64_t i) const
     {
-        pocket[i] = kind[i] & PGI_LIVE && parent[i] == (int)i;
-        if (pocket[i]) pgi_atomic_next(pockets);
+        component[i] = kind[i] & PGI_LIVE && parent[i] == (int)i;
+        if (component[i]) pgi_atomic_next(components);
     }
     PGI_HD void operator()(int64_t i) const
     {
@@ -18936,15 +18936,15 @@ struct pgi_label_number {
         }
         if (kind[i] & PGI_LIVE) {
             const int root = pgi_root_of(parent, (int)i);
-            const int number = *(const volatile int *)(pocket + root);
+            const int number = *(const volatile int *)(component + root);
             if (parent[root] != PGI_HELD && number < capacity) own = number;
         }
-        pocket[i] = own;
+        component[i] = own;
     }
 };
 
-// Sums over pockets are sums of integers, in two parts of 61 bits less those of the number of cells: they do not depend
-// on the order of the cells.
+// Sums over components are sums of integers, in two parts of 61 bits less those of the number of cells: they do not
+// depend on the order of the cells.
 struct pgi_fixed {
     double unit;
     PGI_HD void split(double v, int64_t part[2]) const    // |v| <= 1
@@ -19009,10 +19009,10 @@ struct pgi_sum_parts {
     }
 };
 
-// Subtracts the mean of its pocket from every cell; or adds what alpha makes of the residual's mean.
+// Subtracts the mean of its component from every cell; or adds what alpha makes of the residual's mean.
 struct pgi_subtract_means {
     pgi_box<double> b;
-    const int *pocket, *pockets;
+    const int *component, *components;
     pgi_grid x;
     int narrow, lifts;
     pgi_fixed fixed;
@@ -19020,8 +19020,8 @@ struct pgi_subtract_means {
     unsigned long long *largest;    // of the means; or NULL
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (*pockets == 0 || (b.state->alpha != 0) != lifts) return;
-        const int p = pocket[pgi_cell_at(b, i, j, k)];
+        if (*components == 0 || (b.state->alpha != 0) != lifts) return;
+        const int p = component[pgi_cell_at(b, i, j, k)];
         const double most = b.state->sums[3] / b.state->unit_of_sums;
         if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
         const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most, size = fabs(mean);
@@ -19038,7 +19038,7 @@ struct pgi_subtract_means {
 // The count of what is removed from f: begins and ends.
 struct pgi_count_means {
     pgi_state *st;
-    const int *pockets;
+    const int *components;
     int capacity, ends;
     const int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
@@ -19050,11 +19050,11 @@ struct pgi_count_means {
             if (st->largest_mean & 1) st->removed = -st->removed;
             return;
         }
-        st->closed = *pockets < capacity ? *pockets : capacity;
-        st->pockets = st->alpha == 0 ? st->closed : 0;
+        st->closed = *components < capacity ? *components : capacity;
+        st->components = st->alpha == 0 ? st->closed : 0;
         st->empty = overflow[-1] == 0;    // see pgi_check_media
         st->merged = overflow[0] != 0;
-        st->lost = st->alpha == 0 && *pockets > capacity;
+        st->lost = st->alpha == 0 && *components > capacity;
         st->largest_mean = 0;
     }
 };
@@ -19071,7 +19071,7 @@ static pgi_sum_parts pgi_sums_of(const pg_solver *s, int64_t *sum)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pgi_sum_parts sums = {pgi_wide_operator(s),
-                          o->pocket,
+                          o->component,
                           NULL,
                           0,
                           INT32_MAX,
@@ -19088,18 +19088,18 @@ static pgi_sum_parts pgi_sums_of(const pg_solver *s, int64_t *sum)
 }
 
 // Adds up what the cells of each singular component count for, see pgi_weight_in_mean.
-static void pgi_weigh_pockets(pg_solver *s, int by_openness)
+static void pgi_weigh_components(pg_solver *s, int by_openness)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_fill_words(s, o->weight, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
+    pgi_fill_words(s, o->weight, 4 * (int64_t)o->component_capacity, 0, o->components);
     pgi_sum_parts sums = pgi_sums_of(s, o->weight);
-    sums.parts = o->pockets, sums.by_openness = by_openness;
+    sums.parts = o->components, sums.by_openness = by_openness;
     pgi_for_points(s, s->outer.n, sums);
 }
 
-// Subtracts from x, u or its right-hand side, the mean of each singular pocket. Or, where alpha alone holds pockets,
-// adds to x, which is u, the constants that leave a residual r without a mean: coarse levels, in f32, would have no
-// digits left for what differs from a constant as large as a mean over a small alpha.
+// Subtracts from x, u or its right-hand side, the mean of each singular component. Or, where alpha alone holds them, adds
+// to x, which is u, the constants that leave a residual r without a mean: coarse levels, in f32, would have no digits
+// left for what differs from a constant as large as a mean over a small alpha.
 enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
 static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
 {
@@ -19107,27 +19107,27 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
     const int by_openness = means == PGI_MEANS_OF_U, lifts = means == PGI_MEANS_HELD,
               narrow = pgi_is_f32(s->desc.flags);
     const pgi_grid from = lifts ? r : x;
-    if (s->work.cells.openness[0]) pgi_weigh_pockets(s, by_openness);    // in place of those of the other one
+    if (s->work.cells.openness[0]) pgi_weigh_components(s, by_openness);    // in place of those of the other one
     unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
     s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
-    pgi_fill_words(s, o->sum, 4 * (int64_t)o->pocket_capacity, 0, o->pockets);
+    pgi_fill_words(s, o->sum, 4 * (int64_t)o->component_capacity, 0, o->components);
     pgi_sum_parts sums = pgi_sums_of(s, o->sum);
-    sums.parts = o->pockets, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts,
+    sums.parts = o->components, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts,
     sums.most = sums.OF_STATE;
     pgi_for_points(s, s->outer.n, sums);
-    const pgi_subtract_means subtract = {sums.a.b, o->pocket,  o->pockets, x,         narrow,
+    const pgi_subtract_means subtract = {sums.a.b, o->component,  o->components, x,         narrow,
                                          lifts,    sums.fixed, o->sum,     o->weight, largest};
     pgi_for_points(s, s->outer.n, subtract);
 }
 
-// The right-hand side of the problem under way, from the caller's f. compatible: made so in every pocket
+// The right-hand side of the problem under way, from the caller's f. compatible: made so in every component
 static void pgi_gather(pg_solver *s, int compatible)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const int narrow = pgi_is_f32(s->desc.flags);
     const pgi_grid f = s->outer.f;
     const pgi_cell_operator<double> a = pgi_wide_operator(s);
-    pgi_count_means counts = {s->state, o->pockets, o->pocket_capacity, 0, o->overflow};
+    pgi_count_means counts = {s->state, o->components, o->component_capacity, 0, o->overflow};
     if (compatible) pgi_for_each(s, 1, counts);    // else the report stays that of the last solve
     const pgi_gather_rhs gather = {a, o->faces, o->given, f, narrow};
     pgi_for_fluid(s, s->outer.n, o->bricks, gather);
@@ -19156,18 +19156,18 @@ static void pgi_label(pg_solver *s, int singular, int capacity)
     pgi_for_eighths(s, n, unite);
     const pgi_label_held held = {a, o->kind, parent};
     if (singular) pgi_for_eighths(s, n, held);
-    pgi_fill_words(s, o->pockets, 1);
-    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->pocket, cells, capacity, o->pockets, 1});
-    pgi_prefix_sum(s, o->pocket, cells, NULL, o->scan, o->pockets);
-    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->pocket, cells, capacity, o->pockets, 0});
+    pgi_fill_words(s, o->components, 1);
+    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->component, cells, capacity, o->components, 1});
+    pgi_prefix_sum(s, o->component, cells, NULL, o->scan, o->components);
+    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->component, cells, capacity, o->components, 0});
 }
 
-// The pockets of the mask as it is.
-static void pgi_find_pockets(pg_solver *s)
+// The components of the mask as it is.
+static void pgi_find_components(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_label(s, 1, o->pocket_capacity);
-    pgi_weigh_pockets(s, 0);
+    pgi_label(s, 1, o->component_capacity);
+    pgi_weigh_components(s, 0);
 }
 
 // Sums over `count` parts of the fluid, where their numbers are in place of components. x.base NULL: their volumes
@@ -19780,7 +19780,7 @@ struct pgi_any_level : pgi_list_level {
 };
 
 // root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once,
-// and its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
+// and its outcome is the same in whatever order they come: trees are united as those of components are. First nodes of
 // different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of
 // them that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A
 // list that would be too long (again) joins what weak links keep apart too; so does PG_COARSEN_CELLS at once, with room
@@ -19907,7 +19907,7 @@ static PGI_HD inline int pgi_root_with_leaves(const pgi_list &fine, int j)
     while (fine.root[j] <= PGI_LEAF) j = ((const int *)fine.r)[j];
     return fine.root[j];
 }
-// Whether an aggregate is a node of the next level: not a pocket that lies in one cell. aggregate[root]: it is.
+// Whether an aggregate is a node of the next level: not a singular component that lies in one cell. aggregate[root]: it is.
 struct pgi_join_alive {
     pgi_joining a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
@@ -20241,8 +20241,8 @@ struct pgi_mirror_links {
 
 // The inverse of a small level, by elimination in place, all entries of the matrix at once. Nothing is ever subtracted
 // that could cancel (W. K. Grassmann, M. I. Taksar, D. P. Heyman 1985): a pivot is the sum of the links that are left
-// and of what holds the node, so that it is 0 exactly where nothing holds a pocket, whatever the contrast. The pocket's
-// last unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update; at last what
+// and of what holds the node, so that it is 0 exactly where nothing holds a component, whatever the contrast. Its last
+// unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update; at last what
 // rounding has made of a symmetric matrix becomes one.
 struct pgi_invert {
     enum { N = PGI_EXACT_NODES };
@@ -20266,7 +20266,7 @@ struct pgi_invert {
                 a[p * N + (level.link[l] >> 3)] -= level.c[l];
                 least[p] += level.c[l];
             }
-            least[p] *= 1e-14;    // what holds a pocket less than that is nothing beside round-off
+            least[p] *= 1e-14;    // what holds a component less than that is nothing beside round-off
             return;
         }
         if (phase + 1 == phases()) {
@@ -21788,7 +21788,7 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     if (result.base != u.base) s->ops->copy(s, l, result, u);
 }
 
-// ---- on the host: mask, pockets and levels of a solver ----
+// ---- on the host: mask, components and levels of a solver ----
 
 // The caller's arrays in the order of pgi_check_media: beta_face, openness, beta_cell, alpha_cell.
 static const void **pgi_media_field(pg_desc *d, int q)
@@ -21864,7 +21864,7 @@ static void pgi_copy_media_part(pg_solver *s, int q, const void *array, char *to
 }
 
 // GPUs send words of 4 bytes, so that each rank's bytes of a mask begin with a word of their own meanwhile. The
-// pockets, which have room for them, are found anew afterwards.
+// components, which have room for them, are found anew afterwards.
 static void pgi_gather_mask(pg_solver *s, const unsigned char *mask)
 {
     enum { WORD = 4 };
@@ -21872,7 +21872,7 @@ static void pgi_gather_mask(pg_solver *s, const unsigned char *mask)
     const int ranks = s->comm->ranks, *const first = s->bounds;
     const int64_t plane = pgi_media_plane(s, 8);
     int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
-    char *const held = (char *)o->pocket;
+    char *const held = (char *)o->component;
     bound[0] = 0;
     for (int r = 0; r < ranks; r++)
         bound[r + 1] = bound[r] + (int)(((first[r + 1] - first[r]) * plane + WORD - 1) / WORD);
@@ -21951,7 +21951,7 @@ static void pgi_read_media(pg_solver *s)
         const pgi_mark_plain mark = {classify.a, o->kind, o->quads};
         pgi_for_eighths(s, rows_by_twos, mark);
     }
-    pgi_find_pockets(s);
+    pgi_find_components(s);
 }
 
 // The grids of the workspace in bricks without fluid, where operations neither read nor write
@@ -22106,11 +22106,11 @@ static void pgi_refresh(pg_solver *s, int media)
     pgi_clear_vectors(s);
 }
 
-// All parts of the fluid in place of pockets, and these again.
+// All parts of the fluid in place of singular components, and these again.
 static void pgi_label_parts(pg_solver *s) { pgi_label(s, 0, INT32_MAX); }
-static void pgi_restore_pockets(pg_solver *s)
+static void pgi_restore_components(pg_solver *s)
 {
-    pgi_find_pockets(s);
+    pgi_find_components(s);
     if (s->multigrid) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
     pgi_clear_vectors(s);    // labels were made in one of them
 }
@@ -22564,11 +22564,11 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     pgi_layout_quads(s, arena);
     o->bad = (int64_t *)pgi_take_block(arena, (3 + PGI_MEASURES) * sizeof(int64_t));
     o->overflow = o->bad ? o->bad + 2 : NULL;
-    o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
-    o->pocket = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
-    o->pockets = (int *)pgi_take_block(arena, sizeof(int));
-    o->weight = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
-    o->sum = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
+    o->component_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
+    o->component = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
+    o->components = (int *)pgi_take_block(arena, sizeof(int));
+    o->weight = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->component_capacity);
+    o->sum = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->component_capacity);
     o->values_capacity = work.cells.air_values + work.cells.solid_fluxes;
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
@@ -23578,7 +23578,7 @@ static void pgi_step_residual(pg_solver *s)
 }
 
 // Before a method begins: constants that alpha alone holds.
-static void pgi_step_lift_pockets(pg_solver *s)
+static void pgi_step_lift_components(pg_solver *s)
 {
     pgi_step_residual(s);
     pgi_project(s, s->outer.u, PGI_MEANS_HELD, s->vector[PGI_R]);
@@ -23991,7 +23991,7 @@ static void pgi_program(pg_solver *s)
         if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
     } else {
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
-        if (s->krylov && s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_pockets);
+        if (s->krylov && s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_components);
         if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         pgi_iterate(s);
@@ -24159,7 +24159,7 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
     const size_t room = sizeof r->warning;
     if (st->lost)
         pgi_add_text(to, room, "there are more singular components than there is room for, %d; others count as regular",
-                     s->obstacles.pocket_capacity);
+                     s->obstacles.component_capacity);
     else if (st->merged)
         pgi_add_text(to, room,
                      "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
@@ -24205,7 +24205,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->history_count = st->history_count;
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
-    r->singular_components = st->pockets;
+    r->singular_components = st->components;
     pgi_write_warning(s, st, r);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
@@ -27005,8 +27005,8 @@ static void pgi_read_parts(pg_solver *s, pgi_grid x, int count, int64_t *room, d
     }
     const int finite = pgi_finite(most);
     for (int p = 0; p < count; p++) to[p] = finite ? 0 : NAN;
-    for (int first = 0; first < count && finite && most > 0 && s->failed == PG_OK; first += o->pocket_capacity) {
-        const int some = count - first < o->pocket_capacity ? count - first : o->pocket_capacity;
+    for (int first = 0; first < count && finite && most > 0 && s->failed == PG_OK; first += o->component_capacity) {
+        const int some = count - first < o->component_capacity ? count - first : o->component_capacity;
         pgi_sum_over_parts(s, x, most, first, some);
         pgi_copy_rows(s, (char *)room, 0, (const char *)o->sum, 0, 2 * sizeof *room * (size_t)some, 1);
         pgi_read_state(s, s->state);
@@ -27024,11 +27024,11 @@ static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *co
     int parts = 0;
     pgi_label_parts(s);
     if (labels)
-        pgi_copy_rows(s, (char *)labels, 0, (const char *)(o->pocket + own[0] * plane), 0,
+        pgi_copy_rows(s, (char *)labels, 0, (const char *)(o->component + own[0] * plane), 0,
                       (size_t)((own[1] - own[0]) * plane) * sizeof *labels, 1);
-    pgi_copy_rows(s, (char *)&parts, 0, (const char *)o->pockets, 0, sizeof parts, 1);
+    pgi_copy_rows(s, (char *)&parts, 0, (const char *)o->components, 0, sizeof parts, 1);
     pgi_read_state(s, s->state);
-    const int some = parts < given ? parts : given, at_once = some < o->pocket_capacity ? some : o->pocket_capacity;
+    const int some = parts < given ? parts : given, at_once = some < o->component_capacity ? some : o->component_capacity;
     int64_t *const room = (int64_t *)malloc(2 * sizeof *room * (size_t)(at_once + 1));
     if (!room) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the sums over %d parts", some);
     if (volumes && room) pgi_read_parts(s, pgi_no_grid(), some, room, volumes);
@@ -27037,7 +27037,7 @@ static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *co
         pgi_read_parts(s, s->outer.u, some, room, sums + (int64_t)q * given);
     }
     free(room);
-    pgi_restore_pockets(s);
+    pgi_restore_components(s);
     *count = parts;
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }

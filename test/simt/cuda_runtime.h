@@ -390,7 +390,7 @@ template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, in
 {
     return simt_shuffle(SIMT_HERE, SIMT_SHUFFLE_DOWN, mask, value, (int)delta, width);
 }
-// As many calls of __shfl_down_sync for a whole warp, in one meeting of its lanes: each takes as long as all of them.
+// What `count` calls of __shfl_down_sync give a whole warp, in one meeting of its lanes, for meetings take the time.
 inline void simt_shuffle_down_many(const double *mine, double *other, int count, int delta, SIMT_WHERE)
 {
     const simt_many values = {mine, other, count};

@@ -291,18 +291,18 @@ struct block {
     char *dynamic;
 };
 
-// Of the shared variables: those that a kernel was seen to write.
+// A piece of the shared variables, and those that a kernel was seen to write.
 struct piece {
     size_t first, bytes;
 };
-struct habits {
+struct shared_use {
     unsigned launches;
     std::vector<piece> pieces;
 };
 
 struct run_state {
     const simt_kernel *kernel;
-    habits *known;                // of this kernel
+    shared_use *known;            // of this kernel
     std::vector<piece> pieces;    // as they were known when it was launched
     std::vector<block> blocks;    // of the cluster
     int count, threads;
@@ -668,7 +668,7 @@ static bool fills_all() { return run.count > 1 || !run.filled.empty(); }
 
 static void begin_to_fill()
 {
-    static std::map<const void *, habits> of_kernels;
+    static std::map<const void *, shared_use> of_kernels;
     run.known = &of_kernels[run.kernel->code];
     const unsigned before = run.known->launches++;
     run.pieces = run.known->pieces;

@@ -117,6 +117,57 @@ static void sum()
 }
 static void sums_by_shuffles_and_shared_memory(void **) { in_every_order(sum); }
 
+// Many shuffles at once are those one by one.
+static __global__ void many_kernel(int *different)
+{
+    double mine[3], other[3];
+    for (int q = 0; q < 3; q++) mine[q] = 100 * q + threadIdx.x;
+    for (int step = 1; step < 32; step *= 2) {
+        simt_shuffle_down_many(mine, other, 3, step);
+        for (int q = 0; q < 3; q++)
+            *different += other[q] != __shfl_down_sync(0xffffffffu, mine[q], (unsigned)step);
+        for (int q = 0; q < 3; q++) mine[q] += 7 * other[q];
+    }
+}
+
+static void many()
+{
+    int *different;
+    CUDA(cudaMalloc((void **)&different, sizeof *different));
+    CUDA(cudaMemset(different, 0, sizeof *different));
+    launch(NULL, 2, THREADS, 0, 1, many_kernel, different);
+    int found = -1;
+    CUDA(cudaMemcpy(&found, different, sizeof found, cudaMemcpyDeviceToHost));
+    assert_int_equal(found, 0);
+    CUDA(cudaFree(different));
+}
+static void many_shuffles_at_once_are_those_one_by_one(void **) { in_every_order(many); }
+
+// No block finds what another one, or an earlier launch, left in shared variables; the host finds what it had.
+static thread_local int of_host = 4711;
+static __global__ void left_kernel(int *found)
+{
+    __shared__ double left[THREADS], late[THREADS];
+    *found += left[threadIdx.x] == 12345;
+    left[threadIdx.x] = 12345;
+    if (blockIdx.x == 3) late[threadIdx.x] = 12345;    // by few blocks
+    __syncthreads();
+    *found += left[THREADS - 1 - threadIdx.x] != 12345 || (blockIdx.x == 3 && late[0] != 12345);
+}
+
+static void left_in_shared()
+{
+    int *wrong, found = -1;
+    CUDA(cudaMalloc((void **)&wrong, sizeof *wrong));
+    CUDA(cudaMemset(wrong, 0, sizeof *wrong));
+    for (int q = 0; q < 7; q++) launch(NULL, 5, THREADS, 0, 1, left_kernel, wrong);
+    CUDA(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost));
+    assert_int_equal(found, 0);
+    assert_int_equal(of_host, 4711);
+    CUDA(cudaFree(wrong));
+}
+static void shared_variables_are_fresh_in_every_block(void **) { in_every_order(left_in_shared); }
+
 static __global__ void votes_kernel(unsigned *out)
 {
     const unsigned lane = threadIdx.x;
@@ -490,6 +541,8 @@ int main(void)
     setenv("SIMT_FILL", "ones", 1);    // what was not written shall be NaN for sure
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_by_shuffles_and_shared_memory),
+        cmocka_unit_test(many_shuffles_at_once_are_those_one_by_one),
+        cmocka_unit_test(shared_variables_are_fresh_in_every_block),
         cmocka_unit_test(votes_and_shuffles_have_their_values),
         cmocka_unit_test(clusters_see_the_shared_memory_of_all_their_blocks),
         cmocka_unit_test(asynchronous_copies_arrive_and_fill_with_zero),
