@@ -475,6 +475,17 @@ struct pgi_state : pgi_call {
 };
 
 // Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
+// PG_OPEN ends of a line. Beyond one the rows go on evenly, and u decays from point to point by the factor that solves
+// their equation: the first point outside, the ghost, is that times the last unknown.
+struct pgi_open_line {
+    int some;
+    double link[2];       // of two neighbours beyond an end, in the units of what the other axes add; 0: closed
+    double outflow[2];    // what leaves through each end of all that flows out where no other axis varies
+    double resistance;    // of that mode: u at the ends, weighted with these shares, is minus this times the flow
+    double slope[2];      // from an end to its ghost, over that flow
+    pgi_grid ghost[2];    // a plane each
+};
+
 struct pgi_elimination {
     int line;    // the axis, or -1
     int periodic;
@@ -489,6 +500,8 @@ struct pgi_elimination {
     int log_parts, log_wide;    // of a piece, eliminated at the same time; lines that a block has side by side
     double *marks;              // alpha < 0: pivots every PGI_LINE_BLOCK rows
     pgi_axis<double> rows;
+    pgi_open_line open;
+    void *spectrum;    // what coefficients are multiplied with, see pgi_convolution; or NULL
 };
 
 // The over-relaxation of a red-black sweep's two colours, in the order of the sweep. 0: the state's
@@ -686,11 +699,23 @@ struct pgi_divisor {
     unsigned inverse;
     int shift, number;
 };
+// The values of a padded column that a grid has: so many from `first` on. All others are 0, and not stored.
+struct pgi_span {
+    int first, count;
+};
+// Values next to these, which are ghosts: where each is, or nowhere.
+struct pgi_beside {
+    pgi_grid ghost[2];
+};
 // A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
 struct pgi_fft {
     int axis, kind, sine, radix;    // kind: of the transform forward; type 3 counts as type 2
     int entries;                    // of a thread in the tables
     int n, values;                  // of the transforms; of a column, n or, type 1, n - 1 or n + 1
+    int padded;                     // along an open axis of a convolution
+    int64_t spectrum_pitch;         // from row to row of its spectrum along the axis
+    pgi_span in, out;               // of the values, what the grids have then
+    pgi_beside beside;
     pgi_divisor size[2];            // of the other two axes, x with what fills up its rows
     int row[2];                     // values of a row along the lower one of them, and, along x, with what fills it up
     int span, lanes, log_wide;      // lanes: threads of a column of numbers; columns of numbers that a block has
@@ -744,7 +769,8 @@ struct pgi_joints {
 enum pgi_direct_pass_kind {
     PGI_FORWARD,    // values to coefficients
     PGI_BACKWARD,
-    PGI_THERE_AND_BACK,    // GPU: both, and division by the eigenvalues between
+    PGI_THERE_AND_BACK,    // both, and what solves for coefficients between; by elimination CPUs have none of it
+    PGI_MULTIPLY,          // GPU: the same alone, where blocks do not transform the length
     PGI_ELIMINATE,         // GPU: in place
     PGI_STAGE,             // GPU: the right-hand side to where the next pass eliminates
     PGI_BY_MODES,          // GPU: products with the eigenvectors of all axes, by the exact solver of multigrid;
@@ -753,19 +779,44 @@ enum pgi_direct_pass_kind {
 };
 struct pgi_direct_pass {
     int kind, axis;
+    int n[3];         // of the grid whose columns it takes
+    int ghost;        // 0, or 1 and the face whose plane of ghosts it gives
+    int64_t shift;    // of a convolution's grid between: elements to the first column
+    int hop;          // points from one plane of ghosts to the other, where it gives both
 };
 
 // The transforms along an axis.
 struct pgi_transforms {
     pgi_series series[2];    // forward and back; PGI_IDENTITY: none
+    pgi_span window;         // shorter than the series along open axes
     pgi_fft fft;             // GPU: how blocks transform; radix 0: cuFFT does,
     int64_t pairs;           // so many of columns at a time
     const void *roots;       // CPU: of unity, of the complex transforms
 };
 
+// Several open axes: u is f convolved with the Green's function of the infinite lattice. Columns are padded to where
+// their copies do not meet; a closed end makes them odd or even. The function is a sum, over the nodes of an integral
+// over time, of products of heat kernels along the axes, and so is its spectrum, of their transforms.
+struct pgi_convolution {
+    int some;
+    int turn[3];                // of the axes in the order of their transforms
+    int first;                  // the turn of the first axis that is transformed, where the last pass ends in u
+    int margin[3][2];           // points beyond the ends of an axis: ghosts, where they are open
+    int size[3];                // of the spectrum: rows, or of periodic columns frequencies
+    int nodes;                  // terms of the sum
+    int reach[3];               // steps of a kernel; 0: along a closed axis, where it is known by modes
+    const double *kernel[3];    // reach + 1 values a node; or of all modes
+    const double *cosine[3];    // of a period
+    const int *angle[3];        // of each row, in parts of the period; and the period
+    const double *weight;       // of each node
+    double *factor[3];          // of all rows, a node
+};
+
 struct pgi_direct {
     int passes;
-    pgi_direct_pass pass[5];
+    int open;             // some faces are
+    pgi_grid ghost[6];    // a plane for each of them
+    pgi_direct_pass pass[11];
     pgi_transforms along[3];
     pgi_small2d small;
     pgi_elimination lines;    // lambda: eigenvalues; scale: what the transforms multiply with, inverted
@@ -778,6 +829,7 @@ struct pgi_direct {
     size_t slot_bytes;
     pgi_joints joints;
     double *sum;    // GPU: of the pieces of the column of the constant, by problem
+    pgi_convolution convolution;
 };
 
 enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
@@ -2719,6 +2771,7 @@ struct pgi_line {
     double h;      // spacing of a uniform line
     double end;    // of it: the last interval's, from 0
     double end_a[2], end_b[2];
+    int open[2];        // PG_OPEN: a Dirichlet end one spacing beyond the last unknown, whose value a solve finds
     double shift;       // of a uniform line in place of another: what is added to its operator
     double velocity;    // of the first-order term
     int upwind;
@@ -2765,6 +2818,8 @@ static double pgi_gap_of_edges(const pgi_line *l, int i)
         const int shift = pgi_is_dirichlet(l, 0), q = l->periodic && i == 0 ? l->m : i + shift;
         return q > 0 && q <= l->m ? e[q] - e[q - 1] : 0;
     }
+    if (i == 0 && l->open[0]) return e[1] - e[0];
+    if (i == l->n && l->open[1]) return e[l->n] - e[l->n - 1];
     const int low = i > 0 ? i : l->periodic ? l->m : 0, high = i < l->n ? i : l->periodic ? 0 : l->n;
     const double below = low > 0 ? e[low] - e[low - 1] : 0, above = high < l->n ? e[high + 1] - e[high] : 0;
     return (below + above) / 2;
@@ -2774,7 +2829,7 @@ static double pgi_line_gap(const pgi_line *l, int i)
     if (l->own.gap) return l->own.gap[i];
     if (l->merged) return 0;
     if (l->own.edge) return pgi_gap_of_edges(l, i);
-    if (l->periodic || (i > 0 && i < l->n)) return l->h;
+    if (l->periodic || (i > 0 && i < l->n) || l->open[i > 0]) return l->h;
     return !l->node ? l->h / 2 : pgi_is_dirichlet(l, i > 0) ? l->h : 0;
 }
 
@@ -2848,8 +2903,9 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
     int dirichlet = 0;
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * axis + e];
-        l->end_a[e] = f->kind == PG_DIRICHLET ? 1 : f->kind == PG_ROBIN ? f->a : 0;
-        l->end_b[e] = f->kind == PG_DIRICHLET ? 0 : f->kind == PG_ROBIN ? f->b : 1;
+        l->open[e] = !l->periodic && f->kind == PG_OPEN;
+        l->end_a[e] = f->kind == PG_DIRICHLET || l->open[e] ? 1 : f->kind == PG_ROBIN ? f->a : 0;
+        l->end_b[e] = f->kind == PG_DIRICHLET || l->open[e] ? 0 : f->kind == PG_ROBIN ? f->b : 1;
         dirichlet += pgi_is_dirichlet(l, e);
     }
     l->m = !l->node || l->periodic ? l->n : l->n - 1 + dirichlet;
@@ -3132,6 +3188,14 @@ static int pgi_line_equal(const pgi_line *a, const pgi_line *b)
 static int pgi_line_singular(const pgi_line *l)
 {
     return l->shift == 0 && pgi_end_coupling(l, 0) * l->end_a[0] == 0 && pgi_end_coupling(l, 1) * l->end_a[1] == 0;
+}
+
+// The same of the modes that do not decay beyond open ends: nothing holds them there.
+static int pgi_holds_nothing(const pgi_line *l)
+{
+    int holds = l->shift != 0;
+    for (int e = 0; e < 2; e++) holds = holds || (!l->open[e] && pgi_end_coupling(l, e) * l->end_a[e] != 0);
+    return !holds;
 }
 
 // The typical strength of the coupling between neighbours: the median, over a sample of inner gaps, of the rate at
@@ -3523,9 +3587,10 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
 
 // Whether transforms along a line give its eigenvectors.
 static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
+static int pgi_is_open(const pgi_line *l) { return l->open[0] || l->open[1]; }
 static int pgi_can_transform(const pgi_line *l)
 {
-    return l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1));
+    return !pgi_is_open(l) && (l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1)));
 }
 
 // ---- what every back end can do with its plain operations ----
@@ -12459,7 +12524,9 @@ template <class T> static void pgi_open_ends(pgi_axis<T> *a, const pgi_planes &p
     if (p.period) a->beyond[0] = -1, a->beyond[1] = 1;
 }
 
-static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *const line[3], double beta, int scaled)
+// with_ghosts: as the residual of a solution has them, whose ghosts are known; else as data of the problem
+static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *const line[3], double beta, int scaled,
+                             int with_ghosts)
 {
     memset(faces, 0, sizeof *faces);
     faces->scaled = scaled;
@@ -12468,7 +12535,7 @@ static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *con
         pgi_line_convect(line[q / 2], q & 1 ? line[q / 2]->n - 1 : 0, flow);
         faces->coefficient[q] =
             beta * pgi_end_coupling(line[q / 2], q & 1) + (line[q / 2]->periodic ? 0 : flow[3 + (q & 1)]);
-        if (faces->coefficient[q] != 0) faces->mask |= 1u << q;
+        if (faces->coefficient[q] != 0 && (with_ghosts || !line[q / 2]->open[q & 1])) faces->mask |= 1u << q;
         faces->plane[q] = l->plane[q];
         faces->n[q / 2] = l->n[q / 2];
     }
@@ -12971,6 +13038,9 @@ static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
     return at[0] + at[1] * g.sj + at[2] * g.sk + at[3] * g.problem;
 }
 
+// What of these is not inlined has no name outside.
+namespace
+{
 // Columns of a grid, from `first` on, side by side in a number: number i has value i of each. Columns beyond the last
 // one read it, and are not written. On a GPU numbers lie at multiples of their size.
 template <class T, class N> struct pgi_column_block {
@@ -12978,8 +13048,12 @@ template <class T, class N> struct pgi_column_block {
     T *column[WIDE];
     int64_t stride;
     int count, together, place[WIDE][4];    // together: side by side in memory; place: of the first values
-    PGI_HD pgi_column_block(const pgi_grid &g, int axis, const int n[3], int64_t first, int64_t columns)
-        : stride(pgi_pitch(g, axis)), count(columns - first < WIDE ? (int)(columns - first) : (int)WIDE)
+    pgi_span window;
+    const pgi_beside *beside;    // or NULL
+    PGI_HD pgi_column_block(const pgi_grid &g, int axis, const int n[3], int64_t first, int64_t columns, pgi_span here,
+                            const pgi_beside *ghosts = NULL)
+        : stride(pgi_pitch(g, axis)), count(columns - first < WIDE ? (int)(columns - first) : (int)WIDE), window(here),
+          beside(ghosts)
     {
         together = count == WIDE;
         PGI_UNROLLED
@@ -12997,9 +13071,12 @@ template <class T, class N> struct pgi_column_block {
         return (void)i, together;
 #endif
     }
-    PGI_HD N operator()(int i) const
+    PGI_HD int has(int i) const { return i >= window.first && i - window.first < window.count; }
+    PGI_HD N operator()(int index) const
     {
         N v;
+        const int i = index - window.first;
+        if (!has(index)) return N();
         if (is_number(i)) {
 #ifdef __CUDA_ARCH__
             return *(const N *)(column[0] + i * stride);
@@ -13012,8 +13089,16 @@ template <class T, class N> struct pgi_column_block {
         for (int q = 0; q < WIDE; q++) ((T *)&v)[q] = column[q][i * stride];
         return v;
     }
-    PGI_HD void operator()(int i, const N &v) const
+    PGI_HD void put_beside(int i, const N &v) const
     {
+        if (!beside || (i != -1 && i != window.count)) return;
+        const pgi_grid &g = beside->ghost[i > 0];
+        for (int q = 0; q < count && g.base; q++) pgi_data<T>(g)[pgi_offset(place[q], g)] = ((const T *)&v)[q];
+    }
+    PGI_HD void operator()(int index, const N &v) const
+    {
+        const int i = index - window.first;
+        if (!has(index)) return put_beside(i, v);
         if (is_number(i)) {
 #ifdef __CUDA_ARCH__
             *(N *)(column[0] + i * stride) = v;
@@ -13037,18 +13122,20 @@ template <class T, class N> struct pgi_rhs_columns {
     const T mean;
     const unsigned mask;
     PGI_HD pgi_rhs_columns(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int n[3], int64_t first,
-                           int64_t all)
-        : columns(rhs.f, along, n, first, all), from(rhs), state(b.state), axis(along), nx(n[0]), ny(n[1]), nz(n[2]),
-          mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
+                           int64_t all, pgi_span window)
+        : columns(rhs.f, along, n, first, all, window), from(rhs), state(b.state), axis(along), nx(n[0]), ny(n[1]),
+          nz(n[2]), mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
     {
     }
     PGI_HD N operator()(int index) const
     {
         N v = columns(index);
+        if (!columns.has(index)) return v;
+        const int own = index - columns.window.first;
         PGI_UNROLLED
         for (int q = 0; q < columns.WIDE; q++) {
             const int *const at = columns.place[q];
-            const int i = axis == 0 ? index : at[0], j = axis == 1 ? index : at[1], k = axis == 2 ? index : at[2];
+            const int i = axis == 0 ? own : at[0], j = axis == 1 ? own : at[1], k = axis == 2 ? own : at[2];
             T &value = ((T *)&v)[q];
             if (mean != 0) value -= mean;
             if (!mask) continue;
@@ -13060,9 +13147,6 @@ template <class T, class N> struct pgi_rhs_columns {
 };
 
 // The numbers of complex transforms; those of an inverse one may have real and imaginary part changed.
-// What of it is not inlined has no name outside.
-namespace
-{
 template <class V> struct pgi_numbers {
     V *x;
     int64_t element, transform;    // from number to number, and from transform to transform
@@ -13322,6 +13406,65 @@ static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double al
 // Whether the constant solves the equations of a line without a right-hand side.
 static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
 
+// Such a line is solved for twice a sum over it, before and after: it loses its weighted mean. At open ends it loses
+// what flows out there, and is given the constant that u has then.
+static PGI_HD inline double pgi_share_of_end(const pgi_elimination &d, int k)
+{
+    return (k == 0 ? d.open.outflow[0] : 0) + (k == d.rows.n - 1 ? d.open.outflow[1] : 0);
+}
+static PGI_HD inline double pgi_in_null_sum(const pgi_elimination &d, int k, int after)
+{
+    return d.open.some && after ? pgi_share_of_end(d, k) : pgi_weight_of(d.rows, k);
+}
+// What it loses. outflow: what it lost before
+static PGI_HD inline double pgi_null_loss(const pgi_elimination &d, double sum, int after, double outflow)
+{
+    return !d.open.some ? sum / d.volume : after ? sum + d.open.resistance * outflow : sum;
+}
+static PGI_HD inline double pgi_null_loss_at(const pgi_elimination &d, int k, int after)
+{
+    return !d.open.some || after ? 1 : pgi_share_of_end(d, k) / pgi_weight_of(d.rows, k);
+}
+
+// ---- open ends ----
+
+// How much u decays from point to point beyond an end, and 1 less that: lost / (1 - lost)^2 is mu over the link.
+static PGI_HD inline double pgi_lost_beyond(double mu, double link)
+{
+    const double m = link > 0 ? mu / link : 0, e = m / 2 + sqrt(m * (1 + m / 4));
+    return e / (1 + e);
+}
+
+// The rows of the parts at the ends of a line, with what is outside eliminated: own of the last one, then of the first
+// one, whose first unknown is head. The ghost below is before[0] times the last unknown of the first part, and
+// before[1].
+static PGI_HD inline void pgi_close_high(double lost, pgi_separator *own)
+{
+    own->s += own->v * lost;
+    own->v = 0;
+}
+static PGI_HD inline void pgi_close_low(double lost, const pgi_separator &head, pgi_separator *own, double before[2])
+{
+    const double kept = 1 - lost, factor = pgi_ratio(1, lost + kept * (head.v + head.s));    // 1 - kept head.l
+    before[0] = kept * head.v * factor, before[1] = kept * head.r * factor;
+    own->s += own->l * (lost + kept * head.s) * factor;
+    own->r += own->l * before[1];
+    own->l = 0;
+}
+// The ghost beyond an end, from the last unknown. outflow: of the mode that nothing else holds, which does not decay.
+static PGI_HD inline double pgi_ghost_beyond(const pgi_open_line &o, double lost, int null, int end, double last,
+                                             double outflow)
+{
+    return null ? last - o.slope[end] * outflow : (1 - lost) * last;
+}
+// Where a column has its ghost.
+template <class T> static PGI_HD inline T *pgi_ghost_of(const pgi_elimination &d, int end, const int column[4])
+{
+    int at[4] = {column[0], column[1], column[2], column[3]};
+    at[d.line] = 0;
+    return pgi_data<T>(d.open.ghost[end]) + pgi_offset(at, d.open.ghost[end]);
+}
+
 // ---- lines on the CPU, some side by side ----
 
 namespace
@@ -13333,6 +13476,7 @@ template <int W> struct pgi_line_tile {
     int first, last;
     row *x, *inverse;
     double mu[W];    // what the other axes and alpha add; below 0: apart, see pgi_line_indefinite
+    mutable double lost[W];    // by lines that are null, before they are solved for
     pgi_line_tile(const pgi_elimination &lines, double alpha, const int (*place)[4], int begin, int end,
                   char *memory)
         : d(lines), first(begin), last(end - 1), x((row *)memory - begin), inverse(x + (end - begin))
@@ -13340,21 +13484,24 @@ template <int W> struct pgi_line_tile {
         for (int q = 0; q < W; q++) mu[q] = pgi_column_shift(d, alpha, place[q]);
     }
     static size_t bytes(int n) { return 2 * sizeof(row) * (size_t)n; }
-    double mean(int q) const
+    double null_loss(int q, int after) const
     {
         double sum = 0;
-        for (int k = first; k <= last; k++) sum += pgi_weight_of(d.rows, k) * x[k][q];
-        return sum / d.volume;
+        for (int k = first; k <= last; k++) sum += pgi_in_null_sum(d, k, after) * x[k][q];
+        return pgi_null_loss(d, sum, after, lost[q]);
     }
-    void lower(int q, double by) const
+    void lower(int q, double by, int after) const
     {
-        for (int k = first; k <= last; k++) x[k][q] -= by;
+        for (int k = first; k <= last; k++) x[k][q] -= by * pgi_null_loss_at(d, k, after);
     }
-    // The constant of a singular problem: its weighted mean goes before and after.
-    void centre() const
+    void centre(int after) const
     {
-        for (int q = 0; q < W; q++)
-            if (pgi_is_null(d, mu[q])) lower(q, mean(q));
+        for (int q = 0; q < W; q++) {
+            if (!pgi_is_null(d, mu[q])) continue;
+            const double loss = null_loss(q, after);
+            if (!after) lost[q] = loss;
+            lower(q, loss, after);
+        }
     }
 };
 }    // namespace
@@ -13419,16 +13566,56 @@ static void pgi_cpu_lines(const pgi_line_tile<W> &t, const double (*known)[PGI_J
 {
     pgi_joint joint[W];
     double ends[W][PGI_JOINT_ENDS] = {};
-    if (!known) t.centre();
+    if (!known) t.centre(0);
     pgi_cpu_lines_down(t, joint);
     if (known) memcpy(ends, known, (size_t)count * sizeof *ends);
     for (int q = 0; q < W && !known; q++) {
         pgi_separator own = joint[q].own;
-        pgi_join_next(&own, joint[q].head);
-        ends[q][0] = ends[q][1] = own.s == 0 ? 0 : own.r / own.s;
+        double before[2] = {1, 0};
+        if (t.d.open.some) {
+            const double *const link = t.d.open.link;
+            if (link[1] > 0) pgi_close_high(pgi_lost_beyond(t.mu[q], link[1]), &own);
+            before[0] = 0;
+            if (link[0] > 0) pgi_close_low(pgi_lost_beyond(t.mu[q], link[0]), joint[q].head, &own, before);
+        } else {
+            pgi_join_next(&own, joint[q].head);
+        }
+        ends[q][0] = own.s == 0 ? 0 : own.r / own.s;
+        ends[q][1] = before[0] * ends[q][0] + before[1];
     }
     pgi_cpu_lines_up(t, ends);
-    if (!known) t.centre();
+    if (!known) t.centre(1);
+}
+
+// Open ends, whose rows couple to the ghosts. Beyond them spacing, weight and conductance are those of the end.
+static void pgi_open_rows(pgi_elimination *e, const pgi_line *l, double beta, pgi_row<double> *table)
+{
+    pgi_open_line *const o = &e->open;
+    o->some = pgi_is_open(l);
+    if (!o->some) return;
+    const int ends = l->open[0] + l->open[1];
+    double all = 0;
+    for (int q = 0; q < 2; q++) {
+        const int k = q ? l->n - 1 : 0, i = q ? l->n : 0;
+        const double link = beta * pgi_end_coupling(l, q), gap = pgi_line_gap(l, i),
+                     width = pgi_line_bound(l, k + 1) - pgi_line_bound(l, k);
+        if (!l->open[q]) continue;
+        o->link[q] = l->uniform && l->n > 1 ? link : link * width / gap;
+        o->outflow[q] = 1.0 / ends;
+        o->slope[q] = o->outflow[q] / (pgi_line_w(l, k) * link);
+        const int alone = l->n == 1 && !l->open[1 - q];    // the other end, which is closed, holds the same row
+        const double held = alone ? beta * pgi_end_coupling(l, 1 - q) * l->end_a[1 - q] : 0;
+        for (int r = 0; r < 2; r++) {
+            pgi_row<double> *const row = r == 0 ? &e->rows.row[l->n == 1 ? 0 : 2 * q] : table ? &table[k] : NULL;
+            if (row) (q ? row->upper : row->lower) = -link, row->reaction = held;
+        }
+    }
+    for (int i = 1; i < l->n; i++) all += pgi_line_gap(l, i) / (beta * pgi_line_k(l, i));
+    // From a closed end, which is half a cell before the first unknown, to the last one; between open ends to the
+    // middle
+    const int closed = l->open[0], i = closed ? l->n : 0;
+    if (ends == 1 && pgi_line_k(l, i) > 0 && !l->node) all += pgi_line_gap(l, i) / (beta * pgi_line_k(l, i));
+    o->resistance = ends == 2 ? all / 4 : all;
 }
 
 // The rows of lines along an axis.
@@ -13440,6 +13627,7 @@ static void pgi_layout_rows(const pg_solver *s, pgi_elimination *e, const pgi_li
         weights_at = pgi_take_table(arena, (size_t)l->n * sizeof(double), &weights);
     }
     pgi_axis_fill(&e->rows, l, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
+    pgi_open_rows(e, l, s->work.beta, (pgi_row<double> *)rows);
     e->norm = 0;
     e->volume = pgi_line_volume(l);
     for (int i = 0; i < l->n; i = pgi_line_next(l, i)) {
@@ -13532,9 +13720,8 @@ static double pgi_scaled_by(double scale, const pgi_series &s)
 }
 
 // The columns along an axis, of all problems that are taken at once: those that a rank has, or of which it has a part.
-static void pgi_range_of_columns(const pg_solver *s, int axis, int64_t range[2])
+static void pgi_range_of_columns(const pg_solver *s, const int n[3], int axis, int64_t range[2])
 {
-    const int *const n = s->work.n;
     const int64_t plane = axis < 2 ? n[1 - axis] : (int64_t)n[0] * n[1], all = axis < 2 ? plane * n[2] : plane;
     const int some = axis < 2 && pgi_is_split(s);
     range[0] = some ? plane * s->parts[0].lo : 0;
@@ -13543,7 +13730,7 @@ static void pgi_range_of_columns(const pg_solver *s, int axis, int64_t range[2])
 static int64_t pgi_columns(const pg_solver *s, int axis)
 {
     int64_t range[2];
-    pgi_range_of_columns(s, axis, range);
+    pgi_range_of_columns(s, s->work.n, axis, range);
     return range[1] - range[0];
 }
 
@@ -13554,6 +13741,16 @@ static size_t pgi_pair_bytes(const pg_solver *s, const pgi_series &q)
 }
 
 static int pgi_is_transformed(const pgi_direct &d, int axis) { return d.along[axis].series[0].kind != PGI_IDENTITY; }
+
+// Points of the grid that a pass along an axis takes: along axes that have had their turn those of padded columns.
+static void pgi_extent_at_pass(const pg_solver *s, int axis, int n[3])
+{
+    const pgi_direct &d = s->direct;
+    for (int a = 0; a < 3; a++) {
+        const int before = d.convolution.some && a != axis && d.convolution.turn[a] < d.convolution.turn[axis];
+        n[a] = before ? d.along[a].series[0].n : s->work.n[a];
+    }
+}
 
 static void pgi_forget_direct(pg_solver *s)
 {
@@ -13594,11 +13791,16 @@ static void pgi_plan_tiles(pg_solver *s)
     int64_t tiles = 1;
     for (int q = 0; q < d->passes; q++) {
         const pgi_direct_pass &pass = d->pass[q];
-        const int64_t columns = pgi_columns(s, pass.axis), here = (columns + PGI_TILE - 1) / PGI_TILE;
+        int64_t range[2];
+        pgi_range_of_columns(s, pass.n, pass.axis, range);
+        const int64_t columns = range[1] - range[0], here = (columns + PGI_TILE - 1) / PGI_TILE;
         const pgi_series &series = d->along[pass.axis].series[0];
-        const size_t bytes = pass.kind != PGI_ELIMINATE ? PGI_TILE * pgi_pair_bytes(s, series)    // in and out
-                             : columns == 1             ? pgi_line_tile<1>::bytes(series.n)
-                                                        : pgi_line_tile<PGI_TILE>::bytes(series.n);
+        const size_t between =
+            pass.kind != PGI_THERE_AND_BACK ? 0 : PGI_TILE * (size_t)series.n * pgi_cycle_element(s->desc.flags);
+        const size_t bytes = pass.kind != PGI_ELIMINATE
+                                 ? PGI_TILE * pgi_pair_bytes(s, series) + between    // in and out
+                             : columns == 1 ? pgi_line_tile<1>::bytes(series.n)
+                                            : pgi_line_tile<PGI_TILE>::bytes(series.n);
         if (bytes > d->slot_bytes) d->slot_bytes = bytes;
         if (here > tiles) tiles = here;
     }
@@ -13616,6 +13818,16 @@ static pg_status pgi_check_shift(const pg_solver *s, double alpha)
             PG_ERROR_UNSUPPORTED,
             "alpha is %g, which needs whole lines, but %d ranks have parts of them; use one rank, or alpha >= 0", alpha,
             s->comm->ranks);
+    if (s->direct.convolution.some && s->desc.alpha != alpha)
+        return pgi_refuse(PG_ERROR_UNSUPPORTED,
+                          "alpha is %g and was %g; where several axes are open the solver has tables of "
+                          "alpha: create a new one",
+                          alpha, s->desc.alpha);
+    if (alpha < 0 && s->direct.open)
+        return pgi_refuse(PG_ERROR_UNSUPPORTED,
+                          "alpha is %g, and waves would leave by faces that are PG_OPEN; alpha must "
+                          "not be negative there",
+                          alpha);
     if (alpha < 0 && s->direct.lines.periodic && !s->direct.uniform)
         return pgi_refuse(PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
@@ -13654,7 +13866,7 @@ static void pgi_warn_of_lengths(pg_solver *s, pgi_line *const line[3])
     if ((double)s->desc.n[0] * s->desc.n[1] * s->desc.n[2] * s->desc.batch < PGI_SLOW_FROM) return;
     for (int a = 0; a < 3; a++) {
         const int factor = pgi_line_factor(line[a]);
-        if (!pgi_is_transformed(s->direct, a) || factor <= tolerable) continue;
+        if (!pgi_is_transformed(s->direct, a) || pgi_is_open(line[a]) || factor <= tolerable) continue;
         pgi_line good = *line[a];
         while (pgi_line_factor(&good) > PGI_RADIX) good.n++;
         const size_t used = strlen(s->warning);
@@ -13696,7 +13908,16 @@ static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
     return special;
 }
 
-static void pgi_add_pass(pgi_direct *d, int kind, int axis) { d->pass[d->passes++] = {kind, axis}; }
+static pgi_direct_pass pgi_pass_of(const pg_solver *s, int kind, int axis)
+{
+    pgi_direct_pass pass = {kind, axis, {0, 0, 0}, 0, 0, 0};
+    pgi_extent_at_pass(s, axis, pass.n);
+    return pass;
+}
+static void pgi_add_pass(pg_solver *s, int kind, int axis)
+{
+    s->direct.pass[s->direct.passes++] = pgi_pass_of(s, kind, axis);
+}
 
 #if PGI_GPU
 // One kernel that transforms there and back along the axis that is left costs less than elimination in 3D, and of
@@ -13712,27 +13933,183 @@ static int pgi_can_fuse(const pg_solver *s, pgi_line *const line[3], int axis)
 static void pgi_plan_products(pg_solver *s, pgi_line *const line[3])
 {
     if (!line[1]->absent && (s->mixed || s->krylov || s->desc.batch == 1) && pgi_is_coarsest(line, -1, PGI_MODES))
-        pgi_add_pass(&s->direct, PGI_BY_MODES, 0);
+        pgi_add_pass(s, PGI_BY_MODES, 0);
     else if (pgi_plan_small2d(s, line))
-        pgi_add_pass(&s->direct, PGI_PLANE_BY_MODES, 0);
+        pgi_add_pass(s, PGI_PLANE_BY_MODES, 0);
 }
 #endif
+
+// Once the passes are known: how back ends take their columns.
+static pg_status pgi_plan_columns(pg_solver *s, pgi_line *const line[3])
+{
+    pgi_warn_of_lengths(s, line);
+#if PGI_GPU
+    if (s->cuda) return pgi_plan_gpu_passes(s);
+#endif
+    pgi_plan_tiles(s);
+    return PG_OK;
+}
+
+// The last pass gives the ghosts beyond a face: or both planes of an axis, the low face's, but of x, whose points are
+// not apart.
+static int pgi_gives_ghosts(const pgi_line *l, int axis, int end)
+{
+    return l->open[end] && (end == 0 || axis == 0 || !l->open[0]);
+}
+static void pgi_take_ghosts(pgi_direct *d, const pgi_line *l, int face)
+{
+    pgi_direct_pass *const pass = &d->pass[d->passes - 1];
+    pass->ghost = 1 + face;
+    pass->hop = face >= 2 && l->open[0] && l->open[1] ? l->n + 1 : 0;
+    pass->n[face / 2] = pass->hop ? 2 : 1;
+}
 
 // The passes of a solve: to coefficients, along `axis` what solves for those, and back.
 static pg_status pgi_plan_passes(pg_solver *s, pgi_line *const line[3], int solver, int axis)
 {
     pgi_direct *const d = &s->direct;
     for (int a = 0; a < 3; a++)
-        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_FORWARD, a);
-    if (s->cuda && solver == PGI_ELIMINATE && d->passes == 0) pgi_add_pass(d, PGI_STAGE, 0);
-    pgi_add_pass(d, solver, axis);
+        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(s, PGI_FORWARD, a);
+    if (s->cuda && solver == PGI_ELIMINATE && d->passes == 0) pgi_add_pass(s, PGI_STAGE, 0);
+    pgi_add_pass(s, solver, axis);
     for (int a = 2; a >= 0; a--)
-        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(d, PGI_BACKWARD, a);
-    pgi_warn_of_lengths(s, line);
+        if (a != axis && pgi_is_transformed(*d, a)) pgi_add_pass(s, PGI_BACKWARD, a);
+    for (int e = 0; e < 2; e++)
+        for (int a = 2; a >= 0; a--)
+            if (a != axis && pgi_is_transformed(*d, a) && pgi_gives_ghosts(line[axis], axis, e)) {
+                pgi_add_pass(s, PGI_BACKWARD, a);
+                pgi_take_ghosts(d, line[axis], 2 * axis + e);
+            }
+    return pgi_plan_columns(s, line);
+}
+
+// ---- several open axes ----
+
+static int pgi_open_axes(pgi_line *const line[3])
+{
+    return pgi_is_open(line[0]) + pgi_is_open(line[1]) + pgi_is_open(line[2]);
+}
+
+// A padded column of n values: periodic, or with both ends as the closed one is.
+static pgi_line pgi_padded(const pgi_line *l, int n)
+{
+    pgi_line padded;
+    memset(&padded, 0, sizeof padded);
+    padded.n = n, padded.node = l->node, padded.uniform = 1, padded.h = l->h;
+    padded.periodic = l->open[0] && l->open[1];
+    const int closed = l->open[0];
+    padded.end_a[0] = padded.end_a[1] = l->end_a[closed], padded.end_b[0] = padded.end_b[1] = l->end_b[closed];
+    padded.m = !l->node || padded.periodic ? n : n - 1 + 2 * pgi_is_dirichlet(&padded, 0);
+    padded.end = padded.m * l->h;
+    return padded;
+}
+
+// How columns along an open axis are padded: at least so that values and their images are apart, to a length that
+// transforms fast. A point beyond each open end is a ghost.
+static int pgi_plan_padding(pg_solver *s, const pgi_line *l, int a, int by_blocks)
+{
+    pgi_transforms *const along = &s->direct.along[a];
+    pgi_convolution *const c = &s->direct.convolution;
+    const int both = l->open[0] && l->open[1],
+              least = both ? (2 * l->n > l->n + 2 ? 2 * l->n : l->n + 2) : 2 * l->n + 2;
+    const int longest = 2 * least + 256;
+    c->reach[a] = both ? l->n : 2 * l->n + 1;
+    for (int n = least; n <= longest; n++) {
+        const pgi_line padded = pgi_padded(l, n);
+        if (both && n % 2) continue;
+        for (int back = 0; back < 2; back++) along->series[back] = pgi_series_of(&padded, back);
+        along->window = {both ? 1 : l->open[0] ? n - l->n : 0, l->n};
+        c->size[a] = both ? n / 2 + 1 : n;
 #if PGI_GPU
-    if (s->cuda) return pgi_plan_gpu_passes(s);
+        pgi_fft unused;
+        if (s->cuda && by_blocks && !pgi_cut_fft(s, a, &unused)) continue;
 #endif
-    pgi_plan_tiles(s);
+        (void)by_blocks;
+        if (pgi_line_factor(&padded) <= PGI_RADIX) return 1;
+    }
+    return 0;
+}
+
+// Backward along an axis: the axes that had their turn later have values again, with ghosts; without them in the last
+// pass, which ends in u.
+static void pgi_plan_way_back(pg_solver *s, pgi_line *const line[3], int axis)
+{
+    pgi_direct *const d = &s->direct;
+    const pgi_convolution &c = d->convolution;
+    const int64_t pitch[3] = {1, d->between.sj, d->between.sk};
+    pgi_add_pass(s, PGI_BACKWARD, axis);
+    pgi_direct_pass *const pass = &d->pass[d->passes - 1];
+    for (int a = 0; a < 3; a++) {
+        if (c.turn[a] <= c.turn[axis]) continue;
+        const int last = c.turn[axis] == c.first;
+        pass->n[a] = line[a]->n + (last ? 0 : c.margin[a][0] + c.margin[a][1]);
+        if (last) pass->shift += c.margin[a][0] * pitch[a];
+    }
+}
+
+// The same for the plane of ghosts beyond a face, which lies beside the points in the grid between.
+static void pgi_plan_ghosts(pg_solver *s, pgi_line *const line[3], int face)
+{
+    pgi_direct *const d = &s->direct;
+    const int a = face / 2;
+    const int64_t pitch[3] = {1, d->between.sj, d->between.sk};
+    for (int q = 0; q < 3; q++)
+        if (d->convolution.turn[q] == d->convolution.first) pgi_plan_way_back(s, line, q);
+    pgi_take_ghosts(d, line[a], face);
+    d->pass[d->passes - 1].shift += (face % 2 ? line[a]->n : -1) * pitch[a];
+}
+
+// Closed axes first, where columns are short; then open ones, the last of them there and back.
+static pg_status pgi_plan_convolution(pg_solver *s, pgi_line *const line[3])
+{
+    pgi_direct *const d = &s->direct;
+    pgi_convolution *const c = &d->convolution;
+    int turns = 0, last = 0;
+    c->some = 1;
+    for (int open = 0; open < 2; open++)
+        for (int a = 0; a < 3; a++)
+            if (pgi_is_open(line[a]) == open) c->turn[a] = turns++, last = a;
+    for (int q = 0; q < 3; q++)
+        for (int a = 0; a < 3; a++) {
+            if (c->turn[a] != q) continue;
+            c->size[a] = line[a]->periodic ? line[a]->n / 2 + 1 : line[a]->n;
+            if (pgi_is_open(line[a]) && !pgi_plan_padding(s, line[a], a, 1)) pgi_plan_padding(s, line[a], a, 0);
+        }
+    d->lines.line = -1;
+    c->first = 2;
+    for (int q = 0; q < 6; q++) c->margin[q / 2][q % 2] = line[q / 2]->open[q % 2];
+    for (int q = 0; q < 2; q++)
+        for (int a = 0; a < 3; a++) {
+            if (c->turn[a] != q || !pgi_is_transformed(*d, a)) continue;
+            pgi_add_pass(s, PGI_FORWARD, a);
+            if (q < c->first) c->first = q;
+        }
+    int at_once = 1;
+#if PGI_GPU
+    pgi_fft unused;
+    if (s->cuda) at_once = pgi_cut_fft(s, last, &unused);
+#endif
+    for (int q = 0; q < 3; q++) {
+        static const int apart[] = {PGI_FORWARD, PGI_MULTIPLY, PGI_BACKWARD};
+        if (!at_once || q == 0) pgi_add_pass(s, at_once ? (int)PGI_THERE_AND_BACK : apart[q], last);
+    }
+    int64_t n[3];
+    for (int a = 0; a < 3; a++)
+        n[a] = a == last && at_once ? line[a]->n + c->margin[a][0] + c->margin[a][1] : d->along[a].series[0].n;
+    const int64_t even = 128 / (int64_t)pgi_element(s->desc.flags),
+                  sj = n[0] < even ? n[0] : (n[0] + even - 1) / even * even;
+    d->between = {NULL, 0, sj, sj * n[1], sj * n[1] * n[2]};
+    if (s->cuda && d->between.sk > 1 << 27)
+        return pgi_refuse(
+            PG_ERROR_UNSUPPORTED,
+            "%d x %d unknowns along axes before the last open one are too many for padded transforms on a GPU; "
+            "use PG_CPU",
+            line[0]->n, line[1]->n);
+    for (int q = 1; q >= c->first; q--)
+        for (int a = 0; a < 3; a++)
+            if (c->turn[a] == q && pgi_is_transformed(*d, a)) pgi_plan_way_back(s, line, a);
+    for (int q = 0; q < 6; q++)
+        if (pgi_gives_ghosts(line[q / 2], q / 2, q % 2) && c->turn[q / 2] != c->first) pgi_plan_ghosts(s, line, q);
     return PG_OK;
 }
 
@@ -13744,6 +14121,14 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
     const int split = pgi_is_split(s), axis = split ? 2 : pgi_line_axis(&s->work, line, &other);    // in parts
     s->together = s->mixed || s->krylov || s->comm ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
     for (int q = 0; q < 6; q++) d->along[q / 2].series[q % 2] = pgi_series_of(line[q / 2], q % 2);
+    for (int a = 0; a < 3; a++) d->along[a].window = {0, line[a]->n};
+    d->open = pgi_open_axes(line) > 0;
+    d->lines.scale = 1;
+    if (pgi_open_axes(line) > 1) {
+        PGI_TRY(pgi_plan_convolution(s, line));
+        for (int a = 0; a < 3; a++) d->lines.scale = pgi_scaled_by(d->lines.scale, d->along[a].series[0]);
+        return pgi_plan_columns(s, line);
+    }
 #if PGI_GPU
     if (s->cuda && !split && pgi_can_fuse(s, line, axis)) solver = PGI_THERE_AND_BACK;
 #endif
@@ -13752,13 +14137,13 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
         d->along[axis].series[0] = d->along[axis].series[1] = pgi_identity(line[axis]->n);
         d->uniform = pgi_can_transform(line[axis]);
         d->lines.periodic = line[axis]->periodic;
-        d->lines.singular = pgi_line_singular(line[axis]);
+        d->lines.singular = pgi_holds_nothing(line[axis]);
+        d->lines.open.some = pgi_is_open(line[axis]);
     }
-    d->lines.scale = 1;
     for (int a = 0; a < 3; a++) d->lines.scale = pgi_scaled_by(d->lines.scale, d->along[a].series[0]);
     PGI_TRY(pgi_check_shift(s, s->desc.alpha));
 #if PGI_GPU
-    if (s->cuda && !split) pgi_plan_products(s, line);
+    if (s->cuda && !split && !d->open) pgi_plan_products(s, line);
     if (d->passes > 0) return s->failed;
 #endif
     return pgi_plan_passes(s, line, solver, axis);
@@ -14078,6 +14463,195 @@ static int pgi_mode_in_row(const pgi_transforms &along, int row)
     return row;
 }
 
+// ---- the Green's function of the infinite lattice ----
+
+// A G = 1 at one point is solved by the integral over time of exp(-alpha t) times the heat kernels of the axes, exp(-x)
+// I_n(x) of the distance n and x = 2 t / h^2, or exp(-lambda t) of a mode of a closed axis. Gauss' rule with 12 nodes
+// on panels that grow fourfold, and on a tail where the kernels go like powers of t, is exact to round-off: 100 to 200
+// nodes.
+enum { PGI_GAUSS = 12, PGI_MOST_TIMES = 80 * PGI_GAUSS };
+struct pgi_instants {
+    int count;
+    double time[PGI_MOST_TIMES], weight[PGI_MOST_TIMES];
+};
+
+// Nodes and weights on (0, 1): Newton's method for the roots of Legendre's polynomial.
+static void pgi_gauss_rule(double x[PGI_GAUSS], double w[PGI_GAUSS])
+{
+    for (int q = 0; q < PGI_GAUSS; q++) {
+        double z = cos(3.14159265358979323846 * (q + 0.75) / (PGI_GAUSS + 0.5)), slope = 1;
+        for (int step = 0; step < 8; step++) {
+            double p = 1, before = 0;
+            for (int k = 1; k <= PGI_GAUSS; k++) {
+                const double next = ((2 * k - 1) * z * p - (k - 1) * before) / k;
+                before = p, p = next;
+            }
+            slope = PGI_GAUSS * (z * p - before) / (z * z - 1);
+            z -= p / slope;
+        }
+        x[q] = (1 + z) / 2, w[q] = 1 / ((1 - z * z) * slope * slope);
+    }
+}
+
+// A panel from time a to b: even, or, power 0, evenly in its logarithm; power > 0: from b to infinity, by b / v^power.
+static void pgi_add_panel(pgi_instants *to, double a, double b, int power)
+{
+    double x[PGI_GAUSS], w[PGI_GAUSS];
+    pgi_gauss_rule(x, w);
+    for (int q = 0; q < PGI_GAUSS && to->count < PGI_MOST_TIMES; q++) {
+        const double t = power > 0 ? b / pow(x[q], power) : a > 0 ? a * pow(b / a, x[q]) : b * x[q];
+        to->time[to->count] = t;
+        to->weight[to->count++] = w[q] * (power > 0 ? power * t / x[q] : a > 0 ? t * log(b / a) : b);
+    }
+}
+
+// The smallest eigenvalue of the closed axes, and the next one.
+static void pgi_closed_modes(pgi_line *const line[3], double lowest[2])
+{
+    lowest[0] = 0, lowest[1] = DBL_MAX;
+    for (int a = 0; a < 3; a++) {
+        if (pgi_is_open(line[a])) continue;
+        lowest[0] += pgi_mode_eigenvalue(line[a], 0);
+        if (line[a]->n > 1) lowest[1] = fmin(lowest[1], pgi_mode_eigenvalue(line[a], 1));
+    }
+}
+
+// Whether nothing makes G decay but distance: in a plane it grows like a logarithm then.
+static int pgi_has_slow_mode(pgi_line *const line[3], double alpha)
+{
+    double lowest[2];
+    pgi_closed_modes(line, lowest);
+    return alpha == 0 && lowest[0] == 0;
+}
+
+static void pgi_find_times(const pg_solver *s, pgi_line *const line[3], pgi_instants *to)
+{
+    const double alpha = s->desc.alpha / s->work.beta;
+    double lowest[2], least = DBL_MAX, most = 0, far = 0;
+    pgi_closed_modes(line, lowest);
+    for (int a = 0; a < 3; a++) {
+        if (line[a]->n > 1 || pgi_is_open(line[a])) least = fmin(least, line[a]->h);
+        if (!pgi_is_open(line[a])) continue;
+        most = fmax(most, line[a]->h), far = fmax(far, s->direct.convolution.reach[a] * line[a]->h);
+    }
+    const int slow = pgi_has_slow_mode(line, alpha);
+    const double decay = slow ? lowest[1] : alpha + lowest[0], wide = fmax(far * far, 400 * most * most),
+                 end = slow ? fmax(wide, decay < DBL_MAX ? 40 / decay : 0) : 40 / decay,
+                 begin = fmin(fmin(least * least, slow ? DBL_MAX : 1 / decay), end);
+    to->count = 0;
+    pgi_add_panel(to, 0, begin, 0);
+    for (double t = begin; t < end; t *= 4) pgi_add_panel(to, t, fmin(4 * t, end), 0);
+    if (slow) pgi_add_panel(to, end, end, pgi_open_axes(line) == 3 ? 2 : 1);
+    for (int q = 0; q < to->count; q++) to->weight[q] *= exp(-alpha * to->time[q]) / s->work.beta;
+}
+
+// exp(-x) I_n(x) for n = 0 to `reach`: ratios of neighbours downwards, and 1 = exp(-x) (I_0 + 2 (I_1 + I_2 + ...)),
+// sums of positive terms; where x is large Hankel's series.
+static void pgi_heat_kernel(double x, int reach, double *to)
+{
+    if (x > fmax(4.0 * reach * reach, 400)) {
+        for (int n = 0; n <= reach; n++) {
+            double term = 1 / sqrt(2 * 3.14159265358979323846 * x), sum = term;
+            for (int k = 1; k < 60 && fabs(term) > 1e-18 * sum; k++) {
+                term *= -(4.0 * n * n - (2.0 * k - 1) * (2.0 * k - 1)) / (8 * k * x);
+                sum += term;
+            }
+            to[n] = sum;
+        }
+        return;
+    }
+    double ratio = 0, sum = 0;    // sum: of all above, over what is below
+    for (int n = reach + (int)(9 * sqrt(x)) + 40; n > 0; n--) {
+        ratio = 1 / (2 * n / x + ratio);
+        sum = ratio * (1 + sum);
+        if (n <= reach) to[n] = ratio;
+    }
+    to[0] = 1 / (1 + 2 * sum);
+    for (int n = 1; n <= reach; n++) to[n] *= to[n - 1];
+}
+
+// In a plane G is 0 at distance 0 and -log(r) / (2 pi) - ... far away; so much more makes it -log(r) / (2 pi) + o(1)
+// (see pgi_layout_kernels).
+static double pgi_gauge_of_plane(const pg_solver *s, pgi_line *const line[3], const pgi_instants *times)
+{
+    double area = 1, squares = 0, at_source = 0;
+    for (int a = 0; a < 3; a++)
+        if (pgi_is_open(line[a])) area *= line[a]->h, squares += line[a]->h * line[a]->h;
+    for (int q = 0; q < times->count; q++) {
+        double product = times->weight[q], own;
+        for (int a = 0; a < 3; a++) {
+            if (!pgi_is_open(line[a])) continue;
+            pgi_heat_kernel(2 * times->time[q] / (line[a]->h * line[a]->h), 0, &own);
+            product *= own;
+        }
+        at_source += product;
+    }
+    return area / (2 * 3.14159265358979323846 * s->work.beta) * (0.57721566490153286061 + log(4 / sqrt(squares))) -
+           at_source;
+}
+
+// The tables that the spectrum is made of. In a plane, a last term adds a constant to G.
+static void pgi_layout_kernels(pg_solver *s, pgi_line *const line[3], pgi_arena *arena)
+{
+    pgi_convolution *const c = &s->direct.convolution;
+    if (!c->some) return;
+    static thread_local pgi_instants times;
+    void *host;
+    pgi_find_times(s, line, &times);
+    const int gauge = pgi_open_axes(line) == 2 && pgi_has_slow_mode(line, s->desc.alpha), nodes = times.count + gauge;
+    c->nodes = nodes;
+    c->weight = (const double *)pgi_take_table(arena, (size_t)nodes * sizeof(double), &host);
+    if (host) memcpy(host, times.weight, (size_t)times.count * sizeof(double));
+    if (host && gauge) ((double *)host)[times.count] = pgi_gauge_of_plane(s, line, &times);
+    for (int a = 0; a < 3; a++) {
+        const pgi_line *const l = line[a];
+        const int open = pgi_is_open(l), count = open ? c->reach[a] + 1 : c->size[a];
+        c->kernel[a] = (const double *)pgi_take_table(arena, (size_t)nodes * (size_t)count * sizeof(double), &host);
+        for (int q = 0; q < nodes && host; q++) {
+            double *const to = (double *)host + (size_t)q * (size_t)count;
+            if (q < times.count && open) pgi_heat_kernel(2 * times.time[q] / (l->h * l->h), c->reach[a], to);
+            for (int k = 0; k < count && (q == times.count || !open); k++) {
+                const double lambda = open ? 0 : pgi_mode_eigenvalue(l, pgi_mode_in_row(s->direct.along[a], k));
+                to[k] = open ? 1 : q < times.count ? exp(-lambda * times.time[q]) : lambda == 0;
+            }
+        }
+        if (!open) continue;
+        const pgi_line padded = pgi_padded(l, s->direct.along[a].series[0].n);
+        double p, period;
+        pgi_mode_angle(&padded, 0, &p, &period);
+        c->cosine[a] = (const double *)pgi_take_table(arena, (size_t)period * sizeof(double), &host);
+        for (int k = 0; k < (int)period && host; k++) ((double *)host)[k] = pgi_root(k, (int64_t)period).x;
+        c->angle[a] = (const int *)pgi_take_table(arena, ((size_t)c->size[a] + 1) * sizeof(int), &host);
+        for (int k = 0; k < c->size[a] && host; k++) {
+            pgi_mode_angle(&padded, pgi_mode_in_row(s->direct.along[a], k), &p, &period);
+            ((int *)host)[k] = (int)p;
+        }
+        if (host) ((int *)host)[c->size[a]] = (int)period;
+    }
+}
+
+// Planes beyond open ends, like arrays of boundary data; 0 before the first solve.
+static void pgi_layout_ghosts(pg_solver *s, pgi_line *const line[3], pgi_arena *arena, size_t element)
+{
+    for (int a = 0; a < 3; a++) {
+        int n[3] = {s->work.n[0], s->work.n[1], s->work.n[2]};
+        void *host = NULL;
+        n[a] = 1;
+        const int64_t plane = (int64_t)n[0] * n[1] * n[2], all = plane * s->desc.batch;
+        const size_t bytes = (size_t)all * element;
+        if (!pgi_is_open(line[a])) continue;
+        char *const at = (char *)pgi_take_table(arena, 2 * bytes, &host);
+        if (host) memset(host, 0, 2 * bytes);
+        for (int e = 0; e < 2; e++) {
+            pgi_grid *const ghost = &s->direct.ghost[2 * a + e];
+            *ghost = {at ? at + (size_t)e * bytes : NULL, 0, a == 1 ? all : n[0], a == 2 ? all : (int64_t)n[0] * n[1],
+                      plane};
+            if (!line[a]->open[e]) memset(ghost, 0, sizeof *ghost);
+            if (a == s->direct.lines.line) s->direct.lines.open.ghost[e] = *ghost;
+        }
+    }
+}
+
 // Eigenvalues, the rows of the line, and what the transforms take.
 template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
@@ -14091,12 +14665,18 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             pgi_layout_fold<T>(arena, &f[q], line[2 * q], s->work.beta, h->work);
     }
     if (d->pass[0].kind >= PGI_BY_MODES) return;
+    int64_t pitch = 1;    // of the spectrum of a convolution
+    pgi_layout_kernels(s, line, arena);
+    pgi_layout_ghosts(s, line, arena, sizeof(T));
     for (int a = 0; a < 3; a++) {
-        const int n = line[a]->n;
+        const int n = d->along[a].series[0].n, size = d->convolution.size[a];
         void *host;
         d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)(n + n % 2) * sizeof(double), &host);
         for (int k = 0; k < n && host && a != d->lines.line; k++)
-            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], pgi_mode_in_row(d->along[a], k));
+            ((double *)host)[k] = d->convolution.some
+                                      ? (double)(pitch * (k < size ? k : n - k))
+                                      : s->work.beta * pgi_mode_eigenvalue(line[a], pgi_mode_in_row(d->along[a], k));
+        pitch *= size;
         if (a == d->lines.line) pgi_layout_rows(s, &d->lines, line[a], arena);
         if (pgi_is_transformed(*d, a)) pgi_layout_transforms<T>(s, arena, &d->along[a]);
     }
@@ -14120,13 +14700,19 @@ static void pgi_layout_joints(pg_solver *s, pgi_arena *arena)
     j->all = (double *)pgi_take_block(arena, all * sizeof(pgi_joint));
     j->all_ends = (double *)pgi_take_block(arena, all * PGI_JOINT_ENDS * sizeof(double));
     j->ends = (double *)pgi_take_block(arena, own * PGI_JOINT_ENDS * sizeof(double));
-    s->direct.sum = s->cuda ? (double *)pgi_take_block(arena, (size_t)s->together * sizeof(double)) : NULL;
+    s->direct.sum = s->cuda ? (double *)pgi_take_block(arena, 2 * (size_t)s->together * sizeof(double)) : NULL;
 }
 
 static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 {
     pgi_direct *d = &s->direct;
     if (pgi_is_split(s) || d->lines.pieces > 1) pgi_layout_joints(s, arena);
+    pgi_convolution *const c = &d->convolution;
+    for (int a = 0; a < 3 && c->some; a++)
+        c->factor[a] = (double *)pgi_take_block(arena, (size_t)c->nodes * (size_t)c->size[a] * sizeof(double));
+    if (c->some)
+        d->lines.spectrum = pgi_take_block(arena, (size_t)c->size[0] * (size_t)c->size[1] * (size_t)c->size[2] *
+                                                      pgi_cycle_element(s->desc.flags));
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     if (d->between.sj) {
         const size_t element = pgi_cycle_element(s->desc.flags);
@@ -14142,13 +14728,28 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 #endif
 }
 
+// The plane beyond a face, of the problem at hand: on a GPU a batch is solved at once.
+static pgi_grid pgi_ghost_now(const pg_solver *s, int face)
+{
+    pgi_grid ghost = s->direct.ghost[face];
+    if (!s->cuda && ghost.base) ghost.base = (void *)s->state->face[face].plane;
+    return ghost;
+}
+
 // A u = rhs. u is written from the first pass on.
 static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_grid u)
 {
     const pgi_direct &d = s->direct;
     const pgi_grid between = d.between.sj ? d.between : u;
+    for (int e = 0; e < 2 && d.lines.open.some; e++)
+        s->direct.lines.open.ghost[e] = pgi_ghost_now(s, 2 * d.lines.line + e);
     for (int q = 0; q < d.passes; q++) {
-        const pgi_grid to = q + 1 < d.passes ? between : u;
+        const int ghost = d.pass[q].ghost, last = q + 1 == d.passes || d.pass[q + 1].ghost;
+        const pgi_grid to = ghost ? pgi_ghost_now(s, ghost - 1) : last ? u : between;
+        if (ghost) rhs = pgi_rhs_of(d.convolution.some ? between : to);
+        if (d.pass[q].hop && d.convolution.some) (ghost < 5 ? rhs.f.sj : rhs.f.sk) *= d.pass[q].hop;
+        if (d.pass[q].shift)
+            rhs.f.base = (char *)rhs.f.base + d.pass[q].shift * (int64_t)pgi_cycle_element(s->desc.flags);
         s->ops->direct_pass(s, l, d.pass[q], rhs, to);
         rhs = pgi_rhs_of(to);
     }
@@ -14239,9 +14840,9 @@ template <class T> using pgi_tile_columns = pgi_column_block<T, pgi_tile_number<
 template <class T> using pgi_tile_rhs = pgi_rhs_columns<T, pgi_tile_number<T>>;
 
 // Transforms back are transforms there of swapped numbers.
-template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, const pgi_complex<T> *roots,
-                                                      const pgi_tile_rhs<T> &in, const pgi_tile_columns<T> &out,
-                                                      char *memory)
+template <class T, class In, class Out> static void pgi_cpu_transform_tile(const pgi_series &series,
+                                                                           const pgi_complex<T> *roots, const In &in,
+                                                                           const Out &out, char *memory)
 {
     typedef pgi_tile_number<T> number;
     const int64_t length = series.length, total = length * series.count;
@@ -14254,16 +14855,75 @@ template <class T> static void pgi_cpu_transform_tile(const pgi_series &series, 
     for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, out);
 }
 
+// What a grid has of the values that a pass takes, and of those that it gives: of a convolution with ghosts, but to u.
+static pgi_span pgi_span_in(const pgi_direct &d, const pgi_direct_pass &pass)
+{
+    const pgi_transforms &along = d.along[pass.axis];
+    return pass.kind == PGI_BACKWARD ? pgi_span{0, along.series[0].n} : along.window;
+}
+static pgi_span pgi_span_out(const pgi_direct &d, const pgi_direct_pass &pass)
+{
+    const pgi_transforms &along = d.along[pass.axis];
+    const int *const margin = d.convolution.margin[pass.axis],
+                     last = d.convolution.turn[pass.axis] == d.convolution.first;
+    if (pass.kind == PGI_FORWARD) return {0, along.series[0].n};
+    if (!d.convolution.some || last) return along.window;
+    return {along.window.first - margin[0], along.window.count + margin[0] + margin[1]};
+}
+// The ghosts that the pass to u gives beside it.
+static pgi_beside pgi_beside_out(const pg_solver *s, const pgi_direct_pass &pass)
+{
+    const pgi_direct &d = s->direct;
+    pgi_beside beside;
+    memset(&beside, 0, sizeof beside);
+    if (!d.convolution.some || pass.ghost || d.convolution.turn[pass.axis] != d.convolution.first ||
+        pass.kind != PGI_BACKWARD)
+        return beside;
+    for (int e = 0; e < 2; e++) beside.ghost[e] = pgi_ghost_now(s, 2 * pass.axis + e);
+    return beside;
+}
+
+// Coefficients of a tile of columns, in memory, that are multiplied with the spectrum when they are stored.
+namespace
+{
+template <class T> struct pgi_tile_coefficients {
+    pgi_tile_number<T> *values;
+    const pgi_elimination &d;
+    const int (*place)[4];
+    int axis;
+    PGI_HD pgi_tile_number<T> operator()(int i) const { return values[i]; }
+    PGI_HD void operator()(int i, const pgi_tile_number<T> &v) const
+    {
+        pgi_tile_number<T> x = v;
+        for (int q = 0; q < PGI_TILE; q++) {
+            double index = d.lambda[axis][i];
+            for (int a = 0; a < 3; a++) index += a == axis ? 0 : d.lambda[a][place[q][a]];
+            ((T *)&x)[q] *= ((const T *)d.spectrum)[(int64_t)index];
+        }
+        values[i] = x;
+    }
+};
+}    // namespace
+
 template <class T>
 static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
 {
-    const pgi_transforms &along = s->direct.along[pass.axis];
+    const pgi_direct &d = s->direct;
+    const pgi_transforms &along = d.along[pass.axis];
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)along.roots;
+    const pgi_beside beside = pgi_beside_out(s, pass);
     int64_t range[2];
-    pgi_range_of_columns(s, pass.axis, range);
+    pgi_range_of_columns(s, pass.n, pass.axis, range);
     pgi_cpu_tiles(s, l, l->points * s->together, range[0], range[1], [&](char *memory, int64_t first) {
-        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, pass.axis, l->n, first, range[1]);
-        const pgi_tile_columns<T> out(to, pass.axis, l->n, first, range[1]);
-        pgi_cpu_transform_tile<T>(along.series[pass.kind], (const pgi_complex<T> *)along.roots, in, out, memory);
+        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, pass.axis, pass.n, first, range[1], pgi_span_in(d, pass));
+        const pgi_tile_columns<T> out(to, pass.axis, pass.n, first, range[1], pgi_span_out(d, pass), &beside);
+        if (pass.kind != PGI_THERE_AND_BACK)
+            return pgi_cpu_transform_tile<T>(along.series[pass.kind], roots, in, out, memory);
+        pgi_tile_number<T> *const between =
+            (pgi_tile_number<T> *)(memory + PGI_TILE * pgi_pair_bytes(s, along.series[0]));
+        const pgi_tile_coefficients<T> coefficients = {between, d.lines, in.columns.place, pass.axis};
+        pgi_cpu_transform_tile<T>(along.series[0], roots, in, coefficients, memory);
+        pgi_cpu_transform_tile<T>(along.series[1], roots, coefficients, out, memory);
     });
 }
 
@@ -14327,11 +14987,11 @@ static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi
 {
     const int axis = s->direct.lines.line;
     int64_t range[2];
-    pgi_range_of_columns(s, axis, range);
+    pgi_range_of_columns(s, l->n, axis, range);
     pgi_cpu_tiles(s, l, l->points * s->together, range[0], range[1], [&](char *memory, int64_t first) {
-        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1]);
+        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1], s->direct.along[axis].window);
         const pgi_line_tile<W> t = pgi_read_lines<W>(s, l, in, s->state->alpha, memory);
-        if (first == 0 && mean != 0) t.lower(0, mean);
+        if (first == 0 && mean != 0) t.lower(0, mean, 0);
         work(first, in, t);
     });
 }
@@ -14340,8 +15000,8 @@ static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi
 template <class T> static double pgi_mean_over_ranks(pg_solver *s, const pgi_level *l, const pgi_rhs &from)
 {
     const pgi_direct &d = s->direct;
-    const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, d.lines.line, l->n, 0, 1);
-    double all[4] = {pgi_read_lines<1>(s, l, in, s->state->alpha, d.buffer).mean(0), 0, 0, 0};
+    const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, d.lines.line, l->n, 0, 1, d.along[d.lines.line].window);
+    double all[4] = {pgi_read_lines<1>(s, l, in, s->state->alpha, d.buffer).null_loss(0, 0), 0, 0, 0};
     pgi_combine_ranks<0>(s, l, all);
     return all[0];
 }
@@ -14379,12 +15039,18 @@ static void pgi_cpu_eliminate_tiles(pg_solver *s, const pgi_level *l, const pgi_
             PGI_OMP(omp atomic write)
             s->state->resonant = 1;
         }
-        const pgi_tile_columns<T> out(to, d.lines.line, l->n, first, first + in.columns.count);
+        const pgi_tile_columns<T> out(to, d.lines.line, l->n, first, first + in.columns.count,
+                                      d.along[d.lines.line].window);
         for (int k = t.first; k <= t.last; k++) {
             pgi_tile_number<T> v = {};
             for (int q = 0; q < W; q++) ((T *)&v)[q] = (T)t.x[k][q];
             out(k, v);
         }
+        for (int e = 0; e < 2 && d.lines.open.some; e++)
+            for (int q = 0; q < in.columns.count && d.lines.open.link[e] > 0; q++)
+                *pgi_ghost_of<T>(d.lines, e, in.columns.place[q]) =
+                    (T)pgi_ghost_beyond(d.lines.open, pgi_lost_beyond(t.mu[q], d.lines.open.link[e]),
+                                        pgi_is_null(d.lines, t.mu[q]), e, t.x[e ? t.last : t.first][q], t.lost[q]);
     });
     if (!null) return;
     const double after = pgi_mean_over_ranks<T>(s, l, pgi_rhs_of(to)) / d.lines.scale;
@@ -14409,7 +15075,8 @@ template <class T> static void pgi_cpu_direct_pass(pg_solver *s, const pgi_level
 // Pairs of columns, from `first` on, between the grid and the buffer, and the steps there from element to element of a
 // transform, from transform to transform of a pair and from pair to pair.
 struct pgi_chunk {
-    int axis, contiguous;
+    int axis, contiguous, n[3];    // n: of the grid
+    pgi_span in, out;
     unsigned pairs;
     int64_t first, columns;    // columns: the end of all
     int64_t element, transform, pair;
@@ -14417,25 +15084,24 @@ struct pgi_chunk {
 
 // Neighbouring threads read and write neighbours.
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
+    pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, const __grid_constant__ pgi_chunk c,
+                      pgi_complex<T> *buffer)
 {
     const unsigned steps = (unsigned)pgi_steps(series, 0), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_rhs_columns<T, pgi_complex<T>> get(b, from, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
+    const pgi_rhs_columns<T, pgi_complex<T>> get(b, from, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.in);
     const pgi_numbers<pgi_complex<T>> put = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_before<T>(series, (int)m, get, put);
 }
 
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, pgi_complex<T> *buffer)
+    pgi_after_kernel(pgi_series series, pgi_grid to, const __grid_constant__ pgi_chunk c, pgi_complex<T> *buffer)
 {
     const unsigned steps = (unsigned)pgi_steps(series, 1), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_column_block<T, pgi_complex<T>> put(to, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
+    const pgi_column_block<T, pgi_complex<T>> put(to, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.out);
     const pgi_numbers<pgi_complex<T>> at = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_after<T>(series, (int)m, at, put);
 }
@@ -14634,31 +15300,32 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
     return sum;
 }
 
-// Takes the weighted mean from what the parts of a line have, and returns it. In memory: few lines need it, so that it
-// is out of line, with the rows in memory meanwhile; where the sums of other kernels stay in registers beside it, that
-// costs a tenth of their time.
-static __device__ PGI_RARE double pgi_centre_rows(pgi_elimination d, pgi_held p, int null, double r[PGI_KEPT],
-                                                  double *exchange)
+// Takes from what the parts of a line have what it loses, and returns that. In memory: few lines need it, so that it is
+// out of line, with the rows in memory meanwhile; where the sums of other kernels stay in registers beside it, that
+// costs a tenth of their time, and no line has open ends.
+static __device__ PGI_RARE double pgi_centre_rows(pgi_elimination d, pgi_held p, int null, int after, double outflow,
+                                                  double r[PGI_KEPT], double *exchange)
 {
     double sum = 0;
     PGI_ROLLED
-    for (int q = p.begin; q < p.end && null; q++) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
-    const double mean = pgi_line_sum(d, sum, exchange) / d.volume;
+    for (int q = p.begin; q < p.end && null; q++) sum += pgi_in_null_sum(d, p.first + q, after) * r[q];
+    const double loss = pgi_null_loss(d, pgi_line_sum(d, sum, exchange), after, outflow);
     PGI_ROLLED
-    for (int q = p.begin; q < p.end && null; q++) r[q] -= mean;
-    return mean;
+    for (int q = p.begin; q < p.end && null; q++) r[q] -= loss * pgi_null_loss_at(d, p.first + q, after);
+    return loss;
 }
 template <int IN_MEMORY> static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p,
-                                                                         int null, double r[PGI_KEPT], double *exchange)
+                                                                         int null, int after, double outflow,
+                                                                         double r[PGI_KEPT], double *exchange)
 {
     if constexpr (IN_MEMORY) {
         double rows[PGI_KEPT];
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
-        const double mean = pgi_centre_rows(d, p, null, rows, exchange);
+        const double loss = pgi_centre_rows(d, p, null, after, outflow, rows, exchange);
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
-        return mean;
+        return loss;
     } else {
         double sum = 0;
         PGI_UNROLLED
@@ -14719,23 +15386,48 @@ static __device__ inline void pgi_kept_up(const pgi_kept_row *rows, const double
     for (int q = PGI_KEPT - 2; q >= 0; q--) r[q] = (r[q] - rows[q].upper * r[q + 1]) * inverse[q];
 }
 
+// Of a line with open ends the first and the last part leave out what is outside.
+static __device__ inline int pgi_is_first_part(const pgi_held &p) { return p.first + p.begin == 0; }
+static __device__ inline int pgi_is_last_part(const pgi_elimination &d, const pgi_held &p)
+{
+    return p.first + p.end == d.rows.n;
+}
+static __device__ inline void pgi_close_ends(const pgi_elimination &d, const pgi_held &p, const double lost[2],
+                                             const pgi_separator &head, pgi_separator *own, double before[2])
+{
+    if (d.open.link[1] > 0 && pgi_is_last_part(d, p)) pgi_close_high(lost[1], own);
+    if (d.open.link[0] > 0 && pgi_is_first_part(p)) pgi_close_low(lost[0], head, own, before);
+}
+// What decays beyond the ends of a line: asked for before its values are there.
+static __device__ inline void pgi_find_lost(const pgi_elimination &d, const pgi_held &p, double mu, double lost[2])
+{
+    lost[0] = lost[1] = 0;
+    if (!d.open.some) return;
+    if (pgi_is_first_part(p)) lost[0] = pgi_lost_beyond(mu, d.open.link[0]);
+    if (pgi_is_last_part(d, p))
+        lost[1] =
+            pgi_is_first_part(p) && d.open.link[1] == d.open.link[0] ? lost[0] : pgi_lost_beyond(mu, d.open.link[1]);
+}
+
 // Solves for the lines of a block, whose right-hand sides and unknowns are in registers. mu: what the other axes and
 // alpha add to a line. All threads of the block come, also without a line inside; centred: one of its lines is the
 // constant's. IN_MEMORY: see pgi_centre_line. Returns the mean that this line had to lose.
 template <int IN_MEMORY> static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_held &p,
                                                                          const pgi_kept_row *rows, double mu,
-                                                                         int inside, int centred, double *exchange,
-                                                                         double r[PGI_KEPT])
+                                                                         int inside, int centred, const double lost[2],
+                                                                         double *exchange, double r[PGI_KEPT])
 {
     const int null = inside && pgi_is_null(d, mu);
-    double inverse[PGI_KEPT], known[2];
+    double inverse[PGI_KEPT], known[2], before[2] = {0, 0};
     pgi_separator own = {0, 0, 1, 0}, head = {0, 1, 0, 0};
-    const double mean = centred ? pgi_centre_line<IN_MEMORY>(d, p, null, r, exchange) : 0;
+    const double loss = centred ? pgi_centre_line<IN_MEMORY>(d, p, null, 0, 0, r, exchange) : 0;
     if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
+    if (IN_MEMORY && d.open.some && inside) pgi_close_ends(d, p, lost, head, &own, before);
     pgi_solve_separators(d, own, head, null, exchange, known);
+    if (IN_MEMORY && d.open.some && pgi_is_first_part(p)) known[1] = before[0] * known[0] + before[1];
     if (inside) pgi_kept_up(rows, known, inverse, r);
-    if (centred) pgi_centre_line<IN_MEMORY>(d, p, null, r, exchange);
-    return mean;
+    if (centred) pgi_centre_line<IN_MEMORY>(d, p, null, 1, loss, r, exchange);
+    return loss;
 }
 
 // Shared memory of a block where parts meet, of that and the rows, and for transposed lines.
@@ -14767,6 +15459,7 @@ template <class T> struct pgi_line_of_grid {
     T *x;
     int inside, problem;
     double mu;
+    int64_t ghost;    // its place in the planes of ghosts
 };
 template <class T> static __device__ inline pgi_line_of_grid<T> pgi_line_in(const pgi_elimination &d,
                                                                             const pgi_box<T> &b, const pgi_grid &u,
@@ -14776,7 +15469,8 @@ template <class T> static __device__ inline pgi_line_of_grid<T> pgi_line_in(cons
     const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, inside = column < columns;
     int at[4] = {0, 0, 0, 0};
     if (inside) pgi_column_place(all, d.line, column, at);
-    return {pgi_data<T>(u) + pgi_offset(at, u), inside, at[3], pgi_column_shift(d, alpha, at)};
+    return {pgi_data<T>(u) + pgi_offset(at, u), inside, at[3], pgi_column_shift(d, alpha, at),
+            d.open.some ? pgi_offset(at, d.open.ghost[d.open.link[0] > 0 ? 0 : 1]) : 0};
 }
 
 // The mean that the line of the constant had to lose is that of the right-hand side.
@@ -14789,7 +15483,7 @@ static __device__ inline void pgi_report_line_mean(const pgi_elimination &d, dou
 // What the line of the constant has to lose.
 static __device__ inline double pgi_constant_of(const pgi_elimination &d, const pgi_pieces &p, double mu, int problem)
 {
-    return pgi_is_null(d, mu) ? d.scale * (p.sum[problem] / d.volume) : 0;
+    return pgi_is_null(d, mu) ? d.scale * pgi_null_loss(d, p.sum[problem], 0, 0) : 0;
 }
 
 // Of the parts of a piece, a thread each, eliminates the last rows but the very last one, all at the same time:
@@ -14844,23 +15538,43 @@ static __device__ inline void pgi_known_of(const pgi_elimination &d, const pgi_s
 // constant had to lose.
 static __device__ inline double pgi_solve_piece(const pgi_elimination &d, const pgi_pieces &pieces, const pgi_held &p,
                                                 const pgi_kept_row *rows, double mu, int inside, int problem,
-                                                int64_t at, double *exchange, double r[PGI_KEPT])
+                                                int64_t at, const double lost[2], double *exchange, double r[PGI_KEPT])
 {
-    const double mean = pgi_constant_of(d, pieces, mu, problem);
-    double inverse[PGI_KEPT], known[2];
+    const double loss = pgi_constant_of(d, pieces, mu, problem);
+    double inverse[PGI_KEPT], known[2], before[2] = {0, 0};
     pgi_separator own = {0, 0, 1, 0}, head = {0, 1, 0, 0};
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++)
-        if (p.has(q)) r[q] -= mean;
+        if (p.has(q)) r[q] -= loss * pgi_null_loss_at(d, p.first + q, 0);
     if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
+    if (d.open.some && inside) pgi_close_ends(d, p, lost, head, &own, before);
     const pgi_separator row = pgi_reduce_parts(d, own, head, exchange);
     if (!pieces.ends) {
         if (inside) pgi_keep_joint(d, row, head, pieces.joint + at);
-        return mean;
+        return loss;
     }
     pgi_known_of(d, row, inside ? pieces.ends + PGI_JOINT_ENDS * at : NULL, exchange, known);
+    if (d.open.some && pgi_is_first_part(p)) known[1] = before[0] * known[0] + before[1];
     if (inside) pgi_kept_up(rows, known, inverse, r);
-    return mean;
+    return loss;
+}
+
+// The ghosts of a line, from the parts at its ends.
+template <class T> static __device__ inline void pgi_store_ghosts(const pgi_elimination &d,
+                                                                  const pgi_line_of_grid<T> &line, double outflow,
+                                                                  const pgi_held &p, const double lost[2],
+                                                                  const double r[PGI_KEPT])
+{
+    double low = 0;
+    if (!d.open.some || !line.inside) return;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++)
+        if (q == p.begin) low = r[q];
+    PGI_UNROLLED
+    for (int e = 0; e < 2; e++)
+        if (d.open.link[e] > 0 && (e ? pgi_is_last_part(d, p) : pgi_is_first_part(p)))
+            pgi_data<T>(d.open.ghost[e])[line.ghost] =
+                (T)pgi_ghost_beyond(d.open, lost[e], pgi_is_null(d, line.mu), e, e ? r[PGI_KEPT - 1] : low, outflow);
 }
 
 // Shared memory of an elimination: the next tile comes first.
@@ -14889,7 +15603,6 @@ template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE
     const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const double alpha = state->alpha;
     const int64_t hop = own.step * stride, first = own.first * stride;
-    const int is_first = part.first + part.begin == 0;
     T *const mine = next + PGI_KEPT_ROOM * threadIdx.x;
     pgi_line_of_grid<T> ahead;
     const auto fetch = [&](int64_t tile) {
@@ -14905,8 +15618,9 @@ template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE
         const pgi_line_of_grid<T> now = ahead;
         const int64_t column = (tile << d.log_wide) + part.line;
         const pgi_line_of_grid<T> line = along_x ? pgi_line_in(d, b, u, columns, alpha, column) : now;
-        double r[PGI_KEPT];
-        if (line.inside && line.mu < 0 && is_first && !(PIECES && !pieces.ends)) {
+        double r[PGI_KEPT], lost[2];
+        pgi_find_lost(d, part, line.mu, lost);
+        if (line.inside && line.mu < 0 && pgi_is_first_part(part) && !(PIECES && !pieces.ends)) {
             const pgi_column c = {stride, columns, d.marks + column};
             if (!pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
         }
@@ -14919,17 +15633,17 @@ template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE
         double mean;
         if constexpr (PIECES)
             mean = pgi_solve_piece(d, pieces, part, rows, line.mu, line.inside && line.mu >= 0, line.problem,
-                                   column * d.pieces + (int)piece, exchange, r);
+                                   column * d.pieces + (int)piece, lost, exchange, r);
         else
-            mean = pgi_solve_lines<1>(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, exchange, r);
-        pgi_report_line_mean(d, line.mu, line.inside && is_first, mean, state);
+            mean = pgi_solve_lines<1>(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, lost, exchange, r);
+        pgi_report_line_mean(d, line.mu, line.inside && pgi_is_first_part(part), mean, state);
         if (PIECES && !pieces.ends) continue;
+        pgi_store_ghosts(d, line, mean, part, lost, r);
         if (along_x) pgi_transpose_lines(transposed - begin, pitch, part, own, r);
         if (!now.inside || now.mu < 0) continue;
-        T *const to = now.x + first;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
-            if (own.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
+            if (own.has(q)) pgi_store_once(now.x + first + q * hop, (T)r[q]);
     }
     pgi_copy_wait<0>();
 }
@@ -14942,25 +15656,32 @@ static __global__ void __launch_bounds__(PGI_BLOCK) pgi_join_pieces_kernel(pgi_j
     if (q < j.share) pgi_join_pieces(j, q);
 }
 
-// Computes the weighted sums of rows of the lines that are constant along the other axes; with a state u = u - mean on
-// these lines, where they are the constant's   Moves 1 word a row, or 2   Needs a block a problem   Overlap: in place
+// Computes the sums over rows of the lines that are constant along the other axes, before or after a solve; with a
+// state takes from these lines, where they are the constant's, what they lose after it. sum: of all problems before,
+// then after Moves 1 word a row, or 2   Needs a block a problem   Overlap: in place
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_constant_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int64_t stride, int first, int count,
-                        double *sum, const pgi_state *state)
+                        double *sum, int after, const pgi_state *state)
 {
-    const int origin[4] = {0, 0, 0, 0};
-    T *const x = pgi_data<T>(u) + blockIdx.x * u.problem;
+    const int origin[4] = {0, 0, 0, 0}, own = (int)blockIdx.x, problems = (int)gridDim.x;
+    T *const x = pgi_data<T>(u) + own * u.problem;
     double sums[4] = {0, 0, 0, 0};
     if (state && !pgi_is_null(d, pgi_column_shift(d, state->alpha, origin))) return;
+    const double loss = state ? pgi_null_loss(d, sum[problems + own], 1, d.scale * sum[own]) : 0;
     for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK) {
         if (state)
-            x[k * stride] = (T)((double)x[k * stride] - sum[blockIdx.x] / d.volume);
+            x[k * stride] = (T)((double)x[k * stride] - loss);
         else
-            sums[0] += pgi_weight_of(d.rows, k) * (double)x[k * stride];
+            sums[0] += pgi_in_null_sum(d, k, after) * (double)x[k * stride];
     }
+    for (int e = 0; e < 2 && state && threadIdx.x == 0 && d.open.some; e++)
+        if (d.open.link[e] > 0) {
+            T *const ghost = pgi_data<T>(d.open.ghost[e]) + own * d.open.ghost[e].problem;
+            *ghost = (T)((double)*ghost - loss);
+        }
     if (state) return;
     pgi_block_sums<0>(sums);
-    if (threadIdx.x == 0) sum[blockIdx.x] = sums[0];
+    if (threadIdx.x == 0) sum[after * problems + own] = sums[0];
 }
 
 // Cuts lines of n rows for blocks: in pieces whose parts registers hold, or more parts, of eight rows at least, where
@@ -15371,6 +16092,27 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
                 if (r > 0 || !skipped) move_value<STORE>(p + low(r), part(a[r], q));
                 move_value<STORE>(p + high(r), part(b[r], q));
             }
+        }
+    }
+    // The same of padded columns: rows outside of what the grid has are 0, and not stored.
+    template <int STORE> __device__ void move_padded(T *grid, const int64_t (&at)[PER], int pitch, int64_t left,
+                                                     const pgi_span &has, int whole, progression low, progression high,
+                                                     number (&a)[R], number (&b)[R]) const
+    {
+        const auto move_row = [&](int row, number &v) {
+            const int own = row - has.first, inside = own >= 0 && own < has.count;
+            if (!STORE && !inside) v = number();
+            if (!inside) return;
+            if (whole) return move_value<STORE>((number *)((char *)(grid + at[0]) + (int64_t)own * pitch), v);
+            PGI_UNROLLED
+            for (int q = 0; q < PER; q++)
+                if (!STORE || q < left)
+                    move_value<STORE>((T *)((char *)(grid + at[q]) + (int64_t)own * pitch), part(v, q));
+        };
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            if (r > 0 || !(STORE && is_empty())) move_row(low(r), a[r]);
+            move_row(high(r), b[r]);
         }
     }
     // By way of shared memory: single values of columns that are no words, and what boundary data add, for what calls a
@@ -15842,6 +16584,25 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         for (int q = 0; q < PER; q++)
             if (others[q] + eigenvalue == 0) state->removed = d.constant * (double)part(lowest, q);
     }
+    // Coefficients, times the spectrum of a convolution, which for the other axes is at the sum of what they have in
+    // place of eigenvalues. Images in a periodic column have the same frequency.
+    __device__ int spectrum_row(int row) const { return is_periodic() && 2 * row > c.n ? c.n - row : row; }
+    __device__ void multiply(const pgi_elimination &d, const double *others, number (&f)[R], number (&g)[R]) const
+    {
+        const progression low = rows(0, 1), high = rows(1, 1);
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) {
+            const T *const spectrum = (const T *)d.spectrum + (int64_t)others[q];
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) {
+                const T x = spectrum[spectrum_row(low(m)) * c.spectrum_pitch];
+                const int image = is_periodic() && (m > 0 || lane > 0);
+                part(f[m], q) *= x;
+                part(g[m], q) *= image ? x : spectrum[spectrum_row(high(m)) * c.spectrum_pitch];
+            }
+            if (has_end()) part(end(), q) *= spectrum[c.n * c.spectrum_pitch];
+        }
+    }
     // Coefficients, divided by their eigenvalues.
     __device__ void divide(const pgi_elimination &d, pgi_state *state, const double *others, number (&f)[R],
                            number (&g)[R]) const
@@ -15893,11 +16654,11 @@ static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(co
 }
 
 // The butterflies of a thread from the right-hand side, boundary data and mean included. modes: of the last stage.
-template <class T, int KIND, int R> static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t,
-                                                                               const pgi_box<T> &b, const pgi_rhs &from,
-                                                                               int64_t column, int modes,
-                                                                               typename pgi_fft_type<T>::number (&x)[R],
-                                                                               typename pgi_fft_type<T>::number (&y)[R])
+template <class T, int PADDED, int KIND, int R>
+static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, const pgi_box<T> &b,
+                                           const pgi_rhs &from, int64_t column, int modes,
+                                           typename pgi_fft_type<T>::number (&x)[R],
+                                           typename pgi_fft_type<T>::number (&y)[R])
 {
     typedef pgi_fft_thread<T, KIND, R> thread;
     enum { PER = thread::PER };
@@ -15920,7 +16681,16 @@ template <class T, int KIND, int R> static __device__ inline void pgi_fft_load(c
                       : pgi_fft_completed<T>(b.state, b.axis[0].n, b.axis[1].n, b.axis[2].n, from, t.c.axis, column,
                                              t.c.columns, i, v);
     };
-    if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
+    const auto fetch_padded = [&](int i) {
+        const int own = i - t.c.in.first;
+        return own >= 0 && own < t.c.in.count ? fetch(own) : typename thread::number();
+    };
+    if (PADDED && !faces && !t.TYPE1) {
+        const int whole = t.c.axis != 0 && __syncthreads_and(t.together(f, at, pitch));
+        t.template move_padded<0>((T *)f, at, pitch, 0, t.c.in, whole, low, high, x, y);
+    } else if (PADDED)
+        t.load_slowly(fetch_padded, low, high, x, y);
+    else if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
         t.load_slowly(fetch, low, high, x, y);
     else {
         t.template move<0>((T *)f, at, pitch, 0, modes, low, high, x, y);
@@ -15935,7 +16705,7 @@ template <class T, int KIND, int R> static __device__ inline void pgi_fft_load(c
     }
     for (int q = 0; q < PER && t.has_end(); q++) thread::part(t.end(), q) -= mean;
 }
-template <class T, int KIND, int R>
+template <class T, int PADDED, int KIND, int R>
 static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t, const pgi_grid &to, int64_t column,
                                             int modes, typename pgi_fft_type<T>::number (&x)[R],
                                             typename pgi_fft_type<T>::number (&y)[R])
@@ -15953,7 +16723,25 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
         for (int q = 0; q < PER; q++)
             if (q < left) pgi_store_once((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
     };
-    if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
+    const auto store_padded = [&](int i, typename thread::number v) {
+        const int own = i - t.c.out.first;
+        if (own >= 0 && own < t.c.out.count) store(own, v);
+        if (own != -1 && own != t.c.out.count) return;
+        const pgi_grid &ghost = t.c.beside.ghost[own > 0];
+        if (!ghost.base) return;
+        int64_t there[PER];
+        t.offsets(column, ghost, there);
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++)
+            if (q < left) pgi_data<T>(ghost)[there[q]] = thread::part(v, q);
+    };
+    const int ghosts = t.c.beside.ghost[0].base || t.c.beside.ghost[1].base;
+    if (PADDED && !ghosts && !t.TYPE1) {
+        const int whole = t.c.axis != 0 && __syncthreads_and(left >= PER && t.together(u, at, pitch));
+        t.template move_padded<1>(u, at, pitch, left, t.c.out, whole, low, high, x, y);
+    } else if (PADDED)
+        t.store_slowly(store_padded, low, high, x, y);
+    else if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
         t.store_slowly(store, low, high, x, y);
     else {
         t.template move<1>(u, at, pitch, left, modes, low, high, x, y);
@@ -15970,7 +16758,9 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
 }
 
 // From columns to columns: to coefficients, to values, or there and back and the division between.
-template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI_FFT_THREADS, R == 8 ? 2 : 3)
+// PADDED: of a convolution along an open axis.
+template <class T, int KIND, int R, int PADDED>
+static __global__ void __launch_bounds__(PGI_FFT_THREADS, R == 8 ? 2 : 3)
     pgi_fft_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_fft c,
                    const __grid_constant__ pgi_elimination d, pgi_state *state, int way)
 {
@@ -15984,7 +16774,7 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
         const int64_t column = block + thread::PER * t.column;
         t.copy_tables(way == PGI_THERE_AND_BACK ? d.lambda[c.axis] : NULL);
         pgi_await();
-        pgi_fft_load(t, b, from, column, way == PGI_TO_VALUES, x, y);
+        pgi_fft_load<T, PADDED>(t, b, from, column, way == PGI_TO_VALUES, x, y);
         if (way == PGI_THERE_AND_BACK && t.lane == 0) t.add_others(column, d, others + thread::PER * t.column);
     }
     pgi_copy_wait<0>();
@@ -15995,7 +16785,8 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
         const thread t(c, memory);
         t.last(x, y);
         t.to_coefficients(x, y);
-        if (way == PGI_THERE_AND_BACK) t.divide(d, state, others + thread::PER * t.column, x, y);
+        if (way == PGI_THERE_AND_BACK && PADDED) t.multiply(d, others + thread::PER * t.column, x, y);
+        if (way == PGI_THERE_AND_BACK && !PADDED) t.divide(d, state, others + thread::PER * t.column, x, y);
     }
     if (way != PGI_TO_MODES) {
         thread(c, memory).from_coefficients(x, y);
@@ -16004,7 +16795,7 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
         thread(c, memory).first_back(x, y);
     }
     const thread t(c, memory);
-    pgi_fft_store(t, to, block + thread::PER * t.column, way == PGI_TO_MODES, x, y);
+    pgi_fft_store<T, PADDED>(t, to, block + thread::PER * t.column, way == PGI_TO_MODES, x, y);
 }
 
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
@@ -16065,9 +16856,21 @@ static void pgi_place_fft(pgi_fft *c, int kind)
     c->rest_in_warp = c->axis == 0 ? c->lanes <= 32 && 32 % c->lanes == 0 : rest << c->log_wide <= 32;
 }
 
+// The columns of a grid of so many points.
+static void pgi_take_columns(const pg_solver *s, const int n[3], pgi_fft *c)
+{
+    int64_t range[2];
+    pgi_range_of_columns(s, n, c->axis, range);
+    c->first = range[0], c->columns = range[1];
+    c->row[0] = c->axis == 0 ? n[1] : n[0];
+    c->size[0] = pgi_divisor_of(c->row[0]);
+    c->size[1] = pgi_divisor_of(c->axis == 2 ? n[1] : n[2]);
+}
+
 // How a block transforms along an axis with two radices. Returns 0 where it cannot.
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
 {
+    int extent[3];
     static const int radix[] = {8, 5, 4};
     const pgi_series &series = s->direct.along[axis].series[0];
     const int per = 16 / (int)pgi_cycle_element(s->desc.flags);
@@ -16085,22 +16888,19 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
         if (length % (radix[q] * radix[q] * (type1 ? 2 : 1)) == 0 && (!even || length / radix[q] % 2 == 0) &&
             !(type1 && radix[q] == 5))
             c->radix = radix[q];
-    if (!c->radix || !pgi_cut_stages(c, length)) return 0;
+    c->padded = s->direct.along[axis].window.count != series.n;
+    if (!c->radix || (c->padded && c->radix != 8) || !pgi_cut_stages(c, length)) return 0;
     c->axis = axis;
     c->n = n;
     c->values = series.n;
-    c->row[0] = axis == 0 ? s->work.n[1] : s->work.n[0];
-    c->size[0] = pgi_divisor_of(c->row[0]);
-    c->size[1] = pgi_divisor_of(axis == 2 ? s->work.n[1] : s->work.n[2]);
     c->row[1] = series.n;
     c->kind = series.kind == PGI_DCT3 ? (int)PGI_DCT2 : series.kind;
     c->entries = pgi_fft_entries(c->kind, c->radix);
     c->sine = series.sine;
     c->lanes = n / (2 * c->radix);
     c->per_lane = pgi_inverse_up(c->lanes);
-    int64_t range[2];
-    pgi_range_of_columns(s, axis, range);
-    c->first = range[0], c->columns = range[1];
+    pgi_extent_at_pass(s, axis, extent);
+    pgi_take_columns(s, extent, c);
     // Along x a block is small, as its barriers are for few; along others its columns fill lines of memory. There is
     // room for two blocks, and a small problem keeps all multiprocessors busy.
     const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
@@ -16584,9 +17384,21 @@ static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, const pgi_direct_p
     const pgi_series &series = along.series[pass.kind == PGI_BACKWARD];
     const int64_t pairs = along.pairs, length = series.length, count = series.count;
     int64_t range[2];
-    pgi_range_of_columns(s, pass.axis, range);
+    pgi_range_of_columns(s, pass.n, pass.axis, range);
     // Transforms along x are contiguous in the buffer, others lie side by side.
-    pgi_chunk c = {pass.axis, pass.axis == 0, (unsigned)pairs, range[0], range[1], count * pairs, pairs, 1};
+    const pgi_span in = pgi_span_in(s->direct, pass), out = pgi_span_out(s->direct, pass);
+    const pgi_beside beside = pgi_beside_out(s, pass);
+    pgi_chunk c = {pass.axis,
+                   pass.axis == 0,
+                   {pass.n[0], pass.n[1], pass.n[2]},
+                   in,
+                   out,
+                   (unsigned)pairs,
+                   range[0],
+                   range[1],
+                   count * pairs,
+                   pairs,
+                   1};
     if (c.contiguous) c.element = 1, c.transform = length, c.pair = count * length;
     pgi_complex<T> *const buffer = (pgi_complex<T> *)s->direct.buffer;
     if (pass.kind != PGI_STAGE) PGI_CUFFT(s, cufftSetStream(s->fft[pass.axis], s->stream));
@@ -16594,8 +17406,13 @@ static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, const pgi_direct_p
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 0)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
                    pgi_box_of(l, T()), from, c, buffer);
         if (pass.kind != PGI_STAGE) pgi_execute(s, pass.axis, series.inverse, buffer);
-        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 1)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
-                   pgi_box_of(l, T()), to, c, buffer);
+        const pgi_grid grid[3] = {to, beside.ghost[0], beside.ghost[1]};
+        for (int q = 0; q < 3; q++) {
+            c.out = q == 0 ? out : pgi_span{q == 1 ? out.first - 1 : out.first + out.count, 1};
+            if (q == 0 || grid[q].base)
+                PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 1)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
+                           grid[q], c, buffer);
+        }
     }
 }
 
@@ -16612,9 +17429,14 @@ static pgi_elimination pgi_elimination_of(const pg_solver *s)
 template <class T, int R> static auto pgi_fft_kernel_of(int kind)
 {
     constexpr int TYPE1_R = R == 5 ? 4 : R, TYPE2 = R == 8 ? (int)PGI_DCT2 : (int)PGI_ANY_KIND;
-    return kind == PGI_DCT1                       ? pgi_fft_kernel<T, PGI_DCT1, TYPE1_R>
-           : kind == PGI_DCT2 || kind == PGI_DCT3 ? pgi_fft_kernel<T, TYPE2, R>
-                                                  : pgi_fft_kernel<T, PGI_ANY_KIND, R>;
+    return kind == PGI_DCT1                       ? pgi_fft_kernel<T, PGI_DCT1, TYPE1_R, 0>
+           : kind == PGI_DCT2 || kind == PGI_DCT3 ? pgi_fft_kernel<T, TYPE2, R, 0>
+                                                  : pgi_fft_kernel<T, PGI_ANY_KIND, R, 0>;
+}
+// Padded columns have lengths with radix 8.
+template <class T> static auto pgi_padded_kernel_of(int kind)
+{
+    return kind == PGI_DCT1 ? pgi_fft_kernel<T, PGI_DCT1, 8, 1> : pgi_fft_kernel<T, PGI_ANY_KIND, 8, 1>;
 }
 template <class T>
 static void pgi_launch_fft(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
@@ -16623,17 +17445,25 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, const pgi_direct_pa
     const int kind = d.along[pass.axis].series[pass.kind == PGI_BACKWARD].kind, per = 16 / (int)sizeof(T);
     const int to_values = kind == PGI_DCT3 || kind == PGI_HERMITIAN || (kind == PGI_DCT1 && pass.kind == PGI_BACKWARD);
     pgi_fft c = d.along[pass.axis].fft;
+    if (pass.ghost || d.convolution.some) pgi_take_columns(s, pass.n, &c);
+    c.in = pgi_span_in(d, pass), c.out = pgi_span_out(d, pass), c.beside = pgi_beside_out(s, pass);
+    c.spectrum_pitch =
+        pass.axis == 0 ? 1 : d.convolution.size[0] * (pass.axis == 1 ? 1 : (int64_t)d.convolution.size[1]);
+    if (c.padded) c.row[1] = c.values;
     // In the grid between, what fills up a row are columns too, so that a block's columns are whole lines of the cache.
-    const int row = (int)d.between.sj, own = to.base == d.between.base && (pass.axis == 0 || from.f.base == to.base);
-    if (row && own && d.along[0].fft.radix) {
+    const int row = (int)d.between.sj,
+              own = !pass.ghost && to.base == d.between.base && (pass.axis == 0 || from.f.base == to.base);
+    const int turned = pass.axis == 0 || d.convolution.turn[0] <= d.convolution.turn[pass.axis];
+    if (row && own && turned && d.along[0].fft.radix) {
         if (pass.axis == 0) {
             c.row[1] = row;
         } else {
-            c.first = c.first / l->n[0] * row, c.columns = c.columns / l->n[0] * row;
+            c.first = c.first / pass.n[0] * row, c.columns = c.columns / pass.n[0] * row;
             c.size[0] = pgi_divisor_of(row);
         }
     }
-    const auto kernel = c.radix == 8   ? pgi_fft_kernel_of<T, 8>(kind)
+    const auto kernel = c.padded       ? pgi_padded_kernel_of<T>(kind)
+                        : c.radix == 8 ? pgi_fft_kernel_of<T, 8>(kind)
                         : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(kind)
                                        : pgi_fft_kernel_of<T, 4>(kind);
     const int64_t columns = (int64_t)per << c.log_wide;
@@ -16653,13 +17483,13 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, const pgi_direct_pa
 
 // The constant of a singular problem: sums over the lines of all problems that may be it, of the rows of all ranks.
 template <class T>
-static void pgi_sum_constant(pg_solver *s, const pgi_elimination &e, const pgi_grid &u, int first, int count)
+static void pgi_sum_constant(pg_solver *s, const pgi_elimination &e, const pgi_grid &u, int first, int count, int after)
 {
     double *const sum = s->direct.sum;
     PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_kernel<T>, e, u, pgi_pitch(u, e.line), first, count, sum,
-               (const pgi_state *)NULL);
+               after, (const pgi_state *)NULL);
     if (s->direct.joints.ranks > 1 && s->failed == PG_OK)
-        pgi_judge_transport(s, s->comm->ops->sum(s->comm, sum, 1, 0, pgi_stream_of(s)));
+        pgi_judge_transport(s, s->comm->ops->sum(s->comm, sum + after * s->together, 1, 0, pgi_stream_of(s)));
 }
 
 // The ends of all pieces, from what is kept of them.
@@ -16686,7 +17516,7 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
                           pgi_box_of(l, T()), u, pieces, columns, stride, s->state);
         return;
     }
-    if (e.singular) pgi_sum_constant<T>(s, e, u, first, count);
+    if (e.singular) pgi_sum_constant<T>(s, e, u, first, count, 0);
     for (int pass = 0; pass < 2; pass++) {
         PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, (pgi_eliminate_kernel<T, 1>), e,
                           pgi_box_of(l, T()), u, pieces, columns, stride, s->state);
@@ -16694,9 +17524,33 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
         pieces.ends = j.ends;
     }
     if (!e.singular) return;
-    pgi_sum_constant<T>(s, e, u, first, count);
-    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_kernel<T>, e, u, stride, first, count, s->direct.sum,
+    pgi_sum_constant<T>(s, e, u, first, count, 1);
+    PGI_LAUNCH(s, s->together, dim3(PGI_BLOCK), pgi_constant_kernel<T>, e, u, stride, first, count, s->direct.sum, 1,
                s->state);
+}
+
+// Multiplies coefficients with the spectrum of a convolution   Moves 3 words a coefficient   Covers one a thread
+// Overlap: in place
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_multiply_kernel(const __grid_constant__ pgi_elimination d, pgi_grid g,
+                        const __grid_constant__ pgi_direct_pass pass, int n, int64_t first, int64_t columns)
+{
+    const int64_t e = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
+    int at[4];
+    if (e >= columns * n) return;
+    pgi_column_place(pass.n, pass.axis, first + e % columns, at);
+    at[pass.axis] = (int)(e / columns);
+    const double index = d.lambda[0][at[0]] + d.lambda[1][at[1]] + d.lambda[2][at[2]];
+    pgi_data<T>(g)[pgi_offset(at, g)] *= ((const T *)d.spectrum)[(int64_t)index];
+}
+template <class T> static void pgi_cuda_multiply(pg_solver *s, const pgi_direct_pass &pass, pgi_grid g)
+{
+    const int n = s->direct.along[pass.axis].series[0].n;
+    int64_t range[2];
+    pgi_range_of_columns(s, pass.n, pass.axis, range);
+    const int64_t columns = range[1] - range[0];
+    PGI_LAUNCH(s, pgi_blocks(columns * n), dim3(PGI_BLOCK), pgi_multiply_kernel<T>, s->direct.lines, g, pass, n,
+               range[0], columns);
 }
 
 template <class T> static void pgi_cuda_direct_pass(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass,
@@ -16704,6 +17558,7 @@ template <class T> static void pgi_cuda_direct_pass(pg_solver *s, const pgi_leve
 {
     switch (pass.kind) {
     case PGI_ELIMINATE: pgi_cuda_eliminate<T>(s, l, to); return;
+    case PGI_MULTIPLY: pgi_cuda_multiply<T>(s, pass, to); return;
     case PGI_BY_MODES: pgi_cuda_solve_coarsest<T>(s, l, to, from, 1); return;
     case PGI_PLANE_BY_MODES:
     case PGI_PLANE_PROGRAM: pgi_cuda_small2d<T>(s, from, to, pass.kind == PGI_PLANE_PROGRAM); return;
@@ -16775,8 +17630,11 @@ static int pgi_plan_chunks(pg_solver *s, double allowed)
         pgi_transforms *const along = &d->along[a];
         if ((d->pass[q].kind != PGI_FORWARD && !copies) || along->fft.radix) continue;
         const size_t bytes = pgi_pair_bytes(s, along->series[0]);
-        const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
-        const double fit = fmin(allowed / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
+        int64_t range[2];
+        pgi_range_of_columns(s, d->pass[q].n, a, range);
+        const int64_t pairs = (range[1] - range[0] + 1) / 2;
+        const double fit =
+            fmin(allowed / (double)bytes, 1e9 / along->series[0].n);    // elements are numbered in 32 bits
         const int64_t most = fit < 1 ? 1 : (int64_t)fit;
         const int64_t chunks = (pairs + most - 1) / most;
         along->pairs = (pairs + chunks - 1) / chunks;
@@ -16795,7 +17653,7 @@ static pg_status pgi_plan_gpu_passes(pg_solver *s)
     pgi_direct *d = &s->direct;
     const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) * (double)pgi_cycle_element(s->desc.flags);
     if (d->lines.line >= 0) pgi_plan_elimination(s);
-    d->lines.constant = s->mixed || s->krylov || s->desc.batch > 1 ? 0 : 1;
+    d->lines.constant = s->mixed || s->krylov || s->desc.batch > 1 || d->open ? 0 : 1;
     for (int a = 0; a < 3; a++) {
         pgi_transforms *const along = &d->along[a];
         if (!pgi_cut_fft(s, a, &along->fft)) along->fft.radix = 0;
@@ -16813,7 +17671,7 @@ static pg_status pgi_plan_gpu_passes(pg_solver *s)
         if (used <= budget || !reducible) break;
         allowed *= fmin(0.9, budget / used);
     }
-    if (!s->mixed && s->work.n[1] > 1) pgi_plan_between(s, grid);
+    if (!s->mixed && s->work.n[1] > 1 && !d->convolution.some) pgi_plan_between(s, grid);
     return s->failed;
 }
 
@@ -17174,7 +18032,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
     __syncthreads();    // the columns beside have been read
-    pgi_solve_lines<0>(d, p, rows, mu, l.inside, 0, exchange, r);
+    pgi_solve_lines<0>(d, p, rows, mu, l.inside, 0, NULL, exchange, r);
     pgi_store_pairs(l, p, tile, omega, r);
 }
 
@@ -17218,10 +18076,10 @@ template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE
     pgi_take(transposed - first, pitch, part, r);
     const double mu = pgi_column_shift(d, b.state->alpha, at);
     if constexpr (PIECES) {
-        pgi_solve_piece(d, pieces, part, rows, mu, inside, 0, (line + part.line) * all + piece, exchange, r);
+        pgi_solve_piece(d, pieces, part, rows, mu, inside, 0, (line + part.line) * all + piece, NULL, exchange, r);
         if (!pieces.ends) return;
     } else
-        pgi_solve_lines<0>(d, part, rows, mu, inside, d.singular, exchange, r);
+        pgi_solve_lines<0>(d, part, rows, mu, inside, d.singular, NULL, exchange, r);
     pgi_put(transposed - first, pitch, part, r);
     __syncthreads();
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
@@ -17245,7 +18103,7 @@ template <class T> static void pgi_relax_pieces(pg_solver *s, const pgi_level *l
                          pgi_box_of(l, T()), u, spare, rhs, omega, z, pieces);
         if (pass == 0)
             PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_kernel<T>, d, spare, pgi_pitch(spare, d.line), 0, d.rows.n,
-                       s->direct.sum, (const pgi_state *)NULL);
+                       s->direct.sum, 0, (const pgi_state *)NULL);
         if (pass == 1)
             PGI_LAUNCH(s, (z.lines + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_join_pieces_kernel, j);
     }
@@ -19530,30 +20388,22 @@ static PGI_HD inline int pgi_aggregate_at(const pgi_lattice &l, const int at[3])
 {
     return l.aggregate ? l.aggregate[pgi_cell_of(l.n, at)] : pgi_block_of(l.n, at);
 }
-// f(place, axis) for the neighbours of a cell that lie in other coarse cells
-template <class F> static PGI_HD inline void pgi_across(const pgi_lattice &l, const int at[3], const F &f)
-{
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        const int a = q / 2, n = l.n[a], ends = at[a] == (q & 1 ? n - 1 : 0);
-        if (pgi_is_in_block(n, at[a], q) || (ends && !(l.periodic >> a & 1))) continue;
-        int to[3] = {at[0], at[1], at[2]};
-        to[a] = pgi_index_beside(n, at[a], q);
-        f(to, a);
+// The index along an axis of the cell that lies beside the one at index i in another coarse cell, and the unit of
+// slides between the two: 0 where none is there. Each cell has one, but for those of a seam, which do not slide across
+// it and have cells on both sides that do: the other one is the first of the axis.
+struct pgi_across {
+    int i;
+    float unit;
+    PGI_HD pgi_across(const pgi_lattice &l, int axis, int at)
+    {
+        const int n = l.n[axis], up = at & 1, ends = at == (up ? n - 1 : 0);
+        i = pgi_index_beside(n, at, up);
+        unit = pgi_is_in_block(n, at, up) || (ends && !(l.periodic >> axis & 1)) ? 0 : PGI_SLIDE_UNIT;
     }
-}
-
-// Row j of plane k of weights that cells slide by from the row beside it in another coarse cell, along an axis, and
-// where that row is: what is not there slides by 0. Each cell has one such row, where no axis has a seam.
-struct pgi_row_across {
-    int j, k;
-    float unit;    // of its slides
 };
-static PGI_HD inline pgi_row_across pgi_row_across_of(const pgi_lattice &l, int axis, int j, int k)
+static PGI_HD inline int pgi_is_on_seam(const pgi_lattice &l, int axis, int at)
 {
-    const int i = axis == 1 ? j : k, n = l.n[axis], up = i & 1, to = pgi_index_beside(n, i, up),
-              there = !pgi_is_in_block(n, i, up) && (l.periodic >> axis & 1 || i != (up ? n - 1 : 0));
-    return {axis == 1 ? to : j, axis == 2 ? to : k, there ? PGI_SLIDE_UNIT : 0};
+    return l.seams >> axis & 1 && at == l.n[axis] - 1;
 }
 
 // Has a node so many links that it takes long alone?
@@ -20627,17 +21477,47 @@ struct pgi_restrict_lattice {
     const pgi_state *scaled;    // or NULL
     pgi_list list;              // the next level
     int log_lanes;              // of the threads that share a node of it
-    PGI_HD double residual(const int at[3]) const
+    PGI_HD int is_even() const { return !l.seams && measures.all > 0; }
+    // What a cell gives, and what slides over its faces from other coarse cells: with alike cells and without seams all
+    // loads are on their way at once.
+    template <class T> PGI_HD double even_contribution(const int at[3]) const
     {
-        return measures.of(at[0], at[1], at[2]) * pgi_point_of(r, narrow, at[0] + at[1] * r.sj + at[2] * r.sk);
+        const int cell = (int)pgi_cell_of(l.n, at), stride[3] = {1, l.n[0], l.n[0] * l.n[1]};
+        const int64_t pitch[3] = {1, r.sj, r.sk};
+        const T *const from = pgi_data<T>(r) + at[0] + at[1] * r.sj + at[2] * r.sk;
+        const unsigned own = l.weights[cell];
+        unsigned word[3];
+        float unit[3];
+        T beside[3], sum = *from;
+        PGI_UNROLLED
+        for (int a = 0; a < 3; a++) {
+            const pgi_across across(l, a, at[a]);
+            const int step = across.i - at[a];
+            unit[a] = across.unit, word[a] = l.weights[cell + step * stride[a]], beside[a] = from[step * pitch[a]];
+        }
+        sum *= (T)pgi_unpack_weights(own).own;
+        PGI_UNROLLED
+        for (int a = 0; a < 3; a++) sum += (T)pgi_packed_slide(word[a], a, unit[a]) * beside[a];
+        return measures.all * (double)sum;
     }
-    // What a cell gives, and what slides over its faces from other coarse cells
+    // Of any cells: from itself, over its three faces, and over those of seams
     PGI_HD double contribution(const int at[3]) const
     {
-        double sum = (double)pgi_unpack_weights(l.weights[pgi_cell_of(l.n, at)]).own * residual(at);
-        pgi_across(l, at, [&](const int to[3], int a) {
-            sum += (double)pgi_packed_slide(l.weights[pgi_cell_of(l.n, to)], a) * residual(to);
-        });
+        if (is_even()) return narrow ? even_contribution<float>(at) : even_contribution<double>(at);
+        double sum = 0;
+        PGI_ROLLED
+        for (int q = 0; q < 7; q++) {
+            const int a = q % 3, i = a == 0 ? at[0] : a == 1 ? at[1] : at[2];
+            if (q > 3 && !pgi_is_on_seam(l, a, i)) continue;
+            const pgi_across across(l, a, i);
+            const int beside = q == 0 ? i : q < 4 ? across.i : 0;
+            const int to[3] = {a == 0 ? beside : at[0], a == 1 ? beside : at[1], a == 2 ? beside : at[2]};
+            const unsigned word = l.weights[pgi_cell_of(l.n, to)];
+            const float unit = q < 4 ? across.unit : PGI_SLIDE_UNIT,
+                        w = q == 0 ? pgi_unpack_weights(word).own : pgi_packed_slide(word, a, unit);
+            sum += (double)w * measures.of(to[0], to[1], to[2]) *
+                   pgi_point_of(r, narrow, to[0] + to[1] * r.sj + to[2] * r.sk);
+        }
         return sum;
     }
     // Of the cells of a coarse one, or those of aggregate J there, every one or as many as lanes share
@@ -20647,7 +21527,9 @@ struct pgi_restrict_lattice {
         for (int q = first; q < 8; q += step) {
             const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
             if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2]) continue;
-            if (!l.aggregate || l.aggregate[pgi_cell_of(l.n, at)] == J) sum += contribution(at);
+            const int is_own = !l.aggregate || l.aggregate[pgi_cell_of(l.n, at)] == J;
+            const double given = contribution(at);
+            sum += is_own ? given : 0;
         }
         return sum;
     }
@@ -20669,13 +21551,13 @@ struct pgi_restrict_lattice {
     // Adds what row j of plane k gives to coarse cells, of which those before and after the ones asked for exist.
     template <class T> void add_row(int begin, int end, int j, int k, double *sum) const
     {
-        const pgi_row_across y = pgi_row_across_of(l, 1, j, k), z = pgi_row_across_of(l, 2, j, k);
+        const pgi_across y(l, 1, j), z(l, 2, k);
         const auto weights_at = [&](int row, int plane) {
             return l.weights + l.n[0] * (row + l.n[1] * (int64_t)plane);
         };
         const auto residual_at = [&](int row, int plane) { return pgi_data<T>(r) + row * r.sj + plane * r.sk; };
-        const unsigned *const w = weights_at(j, k), *const wy = weights_at(y.j, y.k), *const wz = weights_at(z.j, z.k);
-        const T *const own = residual_at(j, k), *const ry = residual_at(y.j, y.k), *const rz = residual_at(z.j, z.k);
+        const unsigned *const w = weights_at(j, k), *const wy = weights_at(y.i, k), *const wz = weights_at(j, z.i);
+        const T *const own = residual_at(j, k), *const ry = residual_at(y.i, k), *const rz = residual_at(j, z.i);
         for (int i = 2 * begin; i < 2 * end; i++) {
             const int x = i & 1 ? i + 1 : i - 1;
             sum[i / 2 - begin] += (double)pgi_unpack_weights(w[i]).own * (double)own[i] +
@@ -20687,7 +21569,7 @@ struct pgi_restrict_lattice {
     void row(int begin, int end, int J, int K) const
     {
         enum { MOST = 64 };
-        const int simple = !l.seams && !l.aggregate && measures.all > 0,
+        const int simple = is_even() && !l.aggregate,
                   last = (l.n[0] - 1) / 2;    // 2 last: maybe alone
         int I = begin;
         for (; I < end && (I == 0 || !simple); I++) (*this)(I, J, K);
@@ -20716,29 +21598,34 @@ struct pgi_prolong_lattice {
     const float *e;
     double inverse;             // of the unit of e
     const pgi_state *scaled;    // or NULL
-    PGI_HD double scale() const { return inverse / (scaled ? scaled->scale : 1); }
-    PGI_HD void add(const int at[3], int aggregate, const pgi_weights &w) const
-    {
-        float sum = w.own * e[aggregate];
-        pgi_across(l, at, [&](const int to[3], int a) {
-            if (w.slide[a] > 0) sum += w.slide[a] * e[pgi_aggregate_at(l, to)];
-        });
-        const int64_t to = at[0] + at[1] * u.sj + at[2] * u.sk;
-        pgi_set_point(u, narrow, to, pgi_point_of(u, narrow, to) + scale() * (double)sum);
-    }
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD double scale() const { return scaled ? inverse / scaled->scale : inverse; }
+    PGI_HD void operator()(int i, int j, int k) const    // all loads are on their way at once
     {
         const int at[3] = {i, j, k}, own = pgi_aggregate_at(l, at);
-        if (own >= 0) add(at, own, pgi_unpack_weights(l.weights[pgi_cell_of(l.n, at)]));
+        const unsigned word = l.weights[pgi_cell_of(l.n, at)];
+        const int64_t place = i + j * u.sj + k * u.sk;
+        const double before = pgi_point_of(u, narrow, place);
+        int beside[3];
+        PGI_UNROLLED
+        for (int a = 0; a < 3; a++) {
+            int to[3] = {i, j, k};
+            to[a] = pgi_across(l, a, at[a]).i;
+            beside[a] = pgi_aggregate_at(l, to);
+        }
+        const pgi_weights w = pgi_unpack_weights(word);
+        float sum = own < 0 ? 0 : w.own * e[own];
+        PGI_UNROLLED
+        for (int a = 0; a < 3; a++) sum += beside[a] < 0 ? 0 : w.slide[a] * e[beside[a]];
+        if (own >= 0) pgi_set_point(u, narrow, place, before + scale() * (double)sum);
     }
     template <class T> void add_row(int begin, int end, int j, int k) const
     {
-        const pgi_row_across y = pgi_row_across_of(l, 1, j, k), z = pgi_row_across_of(l, 2, j, k);
+        const pgi_across y(l, 1, j), z(l, 2, k);
         const auto coarse = [&](int row, int plane) {
             return e + pgi_half(l.n[0]) * (row / 2 + (int64_t)pgi_half(l.n[1]) * (plane / 2));
         };
         const unsigned *const w = l.weights + l.n[0] * (j + l.n[1] * (int64_t)k);
-        const float *const own = coarse(j, k), *const ey = coarse(y.j, y.k), *const ez = coarse(z.j, z.k);
+        const float *const own = coarse(j, k), *const ey = coarse(y.i, k), *const ez = coarse(j, z.i);
         T *const to = pgi_data<T>(u) + j * u.sj + k * u.sk;
         const double unit = scale();
         for (int i = begin; i < end; i++) {
@@ -20766,6 +21653,65 @@ template <class T> struct alignas(2 * sizeof(T)) pgi_both {
 };
 
 #if PGI_GPU
+// The same by the mask, for all cells of a coarse one: with the weights of plain cells where all of them have these,
+// see pgi_cells, not those that are stored.
+template <class T> struct pgi_prolong_blocks {
+    pgi_prolong_lattice all;
+    const unsigned *quads;
+    const pgi_cells *cells;
+    PGI_HD int is_inner(int d, int I) const { return all.l.periodic >> d & 1 || (I > 0 && 2 * I + 2 < all.l.n[d]); }
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        const int *const fine = all.l.n, n[3] = {pgi_half(fine[0]), pgi_half(fine[1]), pgi_half(fine[2])},
+                         at[3] = {I, J, K}, block = (int)pgi_cell_of(n, at), ends = !(all.l.periodic & 1);
+        const int has_pairs = (all.u.sj | all.u.sk) % 2 == 0 && (size_t)all.u.base % sizeof(pgi_both<T>) == 0;
+        const int is_whole = 2 * I + 1 < fine[0] && is_inner(1, J) && is_inner(2, K);
+        if (!is_whole) return add_each(I, J, K);
+        // All that may be needed is asked for before anything is decided.
+        const unsigned *const quad = quads + block + (int64_t)n[0] * n[1] * K;
+        const unsigned kinds = quad[0] & quad[n[0] * n[1]];
+        T *const u = pgi_data<T>(all.u) + 2 * (I + all.u.sj * J + all.u.sk * K);
+        pgi_both<T> v[4];
+        float beside[6];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            const T *const p = u + (q & 1) * all.u.sj + (q >> 1) * all.u.sk;
+            v[q] = has_pairs ? *(const pgi_both<T> *)p : pgi_both<T>{p[0], p[1]};
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int d = q / 2, stride = d == 0 ? 1 : d == 1 ? n[0] : n[0] * n[1];
+            beside[q] = all.e[block + (pgi_index_beside(n[d], at[d], q & 1) - at[d]) * stride];
+        }
+        const float own = all.e[block];
+        if ((kinds & PGI_ALL_PLAIN) != PGI_ALL_PLAIN) return add_each(I, J, K);
+        const double scale = all.scale();
+        const pgi_weights w[2] = {cells->plain[ends && I == 0 ? 0 : 1], cells->plain[ends && I == n[0] - 1 ? 2 : 1]};
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            const auto correction = [&](int c) {
+                return (T)(scale *
+                           (double)(w[c].own * own + w[c].slide[0] * beside[c] + w[c].slide[1] * beside[2 + (q & 1)] +
+                                    w[c].slide[2] * beside[4 + (q >> 1)]));
+            };
+            v[q].x += correction(0), v[q].y += correction(1);
+            T *const p = u + (q & 1) * all.u.sj + (q >> 1) * all.u.sk;
+            if (has_pairs)
+                *(pgi_both<T> *)p = v[q];
+            else
+                p[0] = v[q].x, p[1] = v[q].y;
+        }
+    }
+    PGI_HD void add_each(int I, int J, int K) const
+    {
+        PGI_ROLLED
+        for (int q = 0; q < 8; q++) {
+            const int i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2);
+            if (i < all.l.n[0] && j < all.l.n[1] && k < all.l.n[2]) all(i, j, k);
+        }
+    }
+};
+
 // ---- the residual of the finest level, restricted to a grid ----
 
 template <class T> struct pgi_cell_restriction_job {
@@ -20810,7 +21756,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
     unsigned mask[3];                                   // of planes k to k + 2
     T closing, opening, beyond;                         // coarse planes K - 1, K and K + 1
     double scale;
-    pgi_stored_quad quad;          // of plane k: by the mask the weights of quads that are not plain
+    pgi_stored_quad quad;          // of plane k
     unsigned under[2];             // two cells' links to plane k from the one before
     T x_weight[2], y_weight[2];    // of f, where rows are integrated
 
@@ -20848,8 +21794,8 @@ template <class T, int CELLS> struct pgi_restriction_march {
         if (BY_ROWS) {
             quad = quad_at(first - 1, mask_at(first - 1));
             pass_upwards();
+            quad = quad_at(first, mask[0]);
         }
-        quad = quad_at(first, mask[0]);
         put(0, now);
     }
     __device__ void find_weights()
@@ -20869,7 +21815,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
     }
     __device__ int is_plain(unsigned cells, int k) const
     {
-        return !BY_ROWS && (cells & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, plane_at(k) >> 1);
+        return (cells & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, plane_at(k) >> 1);
     }
     __device__ void find_plain()
     {
@@ -20914,16 +21860,14 @@ template <class T, int CELLS> struct pgi_restriction_march {
     {
         const int *const n = a.n;
         const int64_t cell = 2 * I + n[0] * (2 * J + (int64_t)n[1] * plane_at(k));
-        const int south = pgi_wrap(2 * J - 1, n[1], a.op.b.axis[1].periodic);
         pgi_stored_quad q = {};
-        if (!live || is_plain(live, k)) return q;
-        if (!BY_ROWS) {
-            q.weights[0] = weights_at(cell);
-            if (has_row()) q.weights[1] = weights_at(cell + n[0]);
-            return q;
-        }
-        q.row[0] = rows_at(cell), q.weights[0] = weights_at(cell);
-        if (has_row()) q.row[1] = rows_at(cell + n[0]), q.weights[1] = weights_at(cell + n[0]);
+        if (!live) return q;
+        q.weights[0] = weights_at(cell);
+        if (has_row()) q.weights[1] = weights_at(cell + n[0]);
+        if (!BY_ROWS) return q;
+        q.row[0] = rows_at(cell);
+        if (has_row()) q.row[1] = rows_at(cell + n[0]);
+        const int south = pgi_wrap(2 * J - 1, n[1], a.op.b.axis[1].periodic);
         if (south >= 0) {
             const uint4 row = rows_at(cell + (int64_t)n[0] * (south - 2 * J));
             q.south[0] = row.x, q.south[1] = row.z;
@@ -20957,9 +21901,27 @@ template <class T, int CELLS> struct pgi_restriction_march {
 #pragma unroll
         for (int r = 0; r < 2; r++) rows[slot][warp][r][lane] = {v[r][0], v[r][1]};
     }
-    // The residuals of plane k: integrated, from its rows; or by the mask
-    __device__ void residuals(int slot, int k, T (&r)[2][2]) const
+    // What holds the cells of the rows of plane k through the box's faces along y and z; *open: these are closed.
+    __device__ void find_ends(int k, T (&end)[2], unsigned *open) const
     {
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            end[q] = 0;
+#pragma unroll
+            for (int e = 2; e < 6; e++) {
+                if (!pgi_is_outer(a.op.b.axis[e / 2], e, e < 4 ? 2 * J + q : plane_at(k))) continue;
+                end[q] += (T)a.op.cells->end[e];
+                *open &= ~(0x0101u << (e + 16 * q));
+            }
+        }
+    }
+    // The residuals of plane k: integrated, from its rows; or by the mask, with BY_BYTES of cells that are not all
+    // plain. Behind a closed face is what is before it, so that there is no branch.
+    template <int BY_BYTES> __device__ void residuals(int slot, int k, T (&r)[2][2]) const
+    {
+        T end[2] = {0, 0};
+        unsigned open = mask[0];
+        if (BY_BYTES) find_ends(k, end, &open);
         const pgi_axis<T> &z = a.op.b.axis[2];
         const T cy = a.op.even[1], cz = a.op.even[2],
                 z_weight = BY_ROWS ? (T)pgi_weight_of(z, plane_at(k) < 0 ? 0 : plane_at(k)) : (T)1;
@@ -20974,36 +21936,22 @@ template <class T, int CELLS> struct pgi_restriction_march {
             for (int c = 0; c < 2; c++) {
                 const T u = now[q][c], south = q ? now[0][c] : (c ? ym.y : ym.x),
                         north = q ? (c ? yp.y : yp.x) : now[1][c];
-                const T beside[6] = {c ? now[q][0] : west, c ? east : now[q][1], south, north,
-                                     before[q][c],         after[q][c]};
+                T beside[6] = {c ? now[q][0] : west, c ? east : now[q][1], south, north, before[q][c], after[q][c]};
                 if (BY_ROWS) {
                     r[q][c] = x_weight[c] * y_weight[q] * z_weight * f[q][c] - by_row(q, c, from_west, u, beside);
                     continue;
                 }
-                if (!is_plain(mask[0], k)) {
-                    r[q][c] = by_mask(mask[0] >> 8 * (2 * q + c) & 255, q, c, k, u, beside);
-                    continue;
-                }
-                T sum = f[q][c] - reaction[c] * u;
+                const unsigned kind = open >> 8 * (2 * q + c);
+#pragma unroll
+                for (int e = 0; e < 6 && BY_BYTES; e++) beside[e] = kind >> e & 1 ? beside[e] : u;
+                T sum = f[q][c] - (BY_BYTES ? reaction[c] + end[q] : reaction[c]) * u;
                 sum += low[c] * (beside[0] - u);
                 sum += high[c] * (beside[1] - u);
-                sum += cy * ((south - u) + (north - u));
-                sum += cz * ((before[q][c] - u) + (after[q][c] - u));
-                r[q][c] = sum;
+                sum += cy * ((beside[2] - u) + (beside[3] - u));
+                sum += cz * ((beside[4] - u) + (beside[5] - u));
+                r[q][c] = (BY_BYTES ? kind & PGI_LIVE : open & PGI_ALL_LIVE) ? sum : (T)0;
             }
         }
-    }
-    // The residual of cell c of row q, by its byte
-    __device__ T by_mask(unsigned kind, int q, int c, int k, T u, const T (&beside)[6]) const
-    {
-        const int at[3] = {2 * I + c, 2 * J + q, plane_at(k)};
-        T sum = f[q][c] - (T)a.op.b.state->alpha * u;
-#pragma unroll
-        for (int e = 0; e < 6; e++) {
-            const int open = kind >> e & 1, outer = pgi_is_outer(a.op.b.axis[e / 2], e, at[e / 2]);
-            if (open) sum += outer ? -(T)a.op.cells->end[e] * u : a.op.even[e / 2] * (beside[e] - u);
-        }
-        return kind & PGI_LIVE ? sum : (T)0;
     }
     // A u of cell c of row q, integrated
     __device__ T by_row(int q, int c, unsigned from_west, T u, const T (&beside)[6]) const
@@ -21036,14 +21984,14 @@ template <class T, int CELLS> struct pgi_restriction_march {
             slide[0][2] * left + slide[1][2] * right};
         return s;
     }
-    __device__ parts_of parts_of_rows(const T (&r)[2][2]) const
+    __device__ parts_of parts_of_rows(const T (&r)[2][2], const uint2 (&weights)[2]) const
     {
         parts_of s = {0, {0, 0}, {0, 0}, 0};
 #pragma unroll
         for (int q = 0; q < 2; q++)
 #pragma unroll
             for (int c = 0; c < 2; c++) {
-                const pgi_weights w = pgi_unpack_weights(c ? quad.weights[q].y : quad.weights[q].x);
+                const pgi_weights w = pgi_unpack_weights(c ? weights[q].y : weights[q].x);
                 s.own += (T)w.own * r[q][c];
                 s.x[c] += (T)w.slide[0] * r[q][c];
                 s.y[q] += (T)w.slide[1] * r[q][c];
@@ -21060,7 +22008,10 @@ template <class T, int CELLS> struct pgi_restriction_march {
         const unsigned later = mask_at(k + 3);
         load(u_at, a.u, k + 2, mask[2], u);
         load(f_at, a.f, k + 1, mask[1], g);
-        const pgi_stored_quad next = quad_at(k + 1, mask[1]);
+        // A branch for all cells of a warp leaves the compiler free to mix them.
+        const bool others = !BY_ROWS && __any_sync(0xffffffffu, mask[0] & PGI_ALL_LIVE && !is_plain(mask[0], k));
+        pgi_stored_quad next = {};    // integrated, of the next plane; by the mask, of this one
+        if (BY_ROWS || others) next = quad_at(k + BY_ROWS, mask[BY_ROWS]);
         if (!ODD) closing = opening, opening = beyond, beyond = 0;
         if (k > first && warp > 0 && warp < WARPS - 1) {
             const T given = parts[1 - ODD][warp + 1][0][lane] + parts[1 - ODD][warp - 1][1][lane];
@@ -21069,8 +22020,11 @@ template <class T, int CELLS> struct pgi_restriction_march {
             else
                 closing += given;
         }
-        residuals(slot, k, r);
-        const parts_of s = is_plain(mask[0], k) ? parts_of_plain(r) : parts_of_rows(r);
+        parts_of s;
+        if (others)
+            residuals<1>(slot, k, r), s = parts_of_rows(r, next.weights);
+        else
+            residuals<0>(slot, k, r), s = BY_ROWS ? parts_of_rows(r, quad.weights) : parts_of_plain(r);
         opening += s.own + __shfl_up_sync(0xffffffffu, s.x[1], 1) + __shfl_down_sync(0xffffffffu, s.x[0], 1);
         if (ODD)
             beyond += s.z;
@@ -21783,7 +22737,12 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
     const pgi_prolong_lattice correction = {
         o->fine, smooth, sizeof(T) == sizeof(float), e, 1 / o->largest_diagonal, s->mixed ? NULL : s->state};
-    pgi_for_fluid(s, l->n, o->bricks, correction);
+#if PGI_GPU
+    if (pgi_has_blocks(s))
+        pgi_for_fluid(s, next.n, pgi_coarse_bricks(s), pgi_prolong_blocks<T>{correction, o->quads, o->cells});
+    else
+#endif
+        pgi_for_fluid(s, l->n, o->bricks, correction);
     const pgi_grid result = pgi_sweep_finest<T>(s, smooth, r, rhs, post, 1, PGI_FROM_U);
     if (result.base != u.base) s->ops->copy(s, l, result, u);
 }
@@ -22800,6 +23759,76 @@ static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at
 }
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>open  The spectrum of a convolution, from the tables of pgi_layout_kernels: once, when a solver is created.
+// -------------------------------------------------------------------------------------------------------------------
+
+#if PGI_DIRECT
+namespace
+{
+// The transform of the heat kernel at a node: what the coefficients in a row are multiplied with.
+struct pgi_factors_of_axis {
+    const double *kernel, *cosine, *weight;
+    const int *angle;    // NULL: the kernel is known by modes
+    double *to;
+    int reach, size;
+    PGI_HD void operator()(int row, int node, int) const
+    {
+        const double *const g = kernel + (int64_t)node * (angle ? reach + 1 : size);
+        double sum = angle ? g[0] : g[row];
+        const int step = angle ? angle[row] : 0, period = angle ? angle[size] : 1;
+        PGI_ROLLED
+        for (int d = 1, at = step; d <= reach && angle; d++) {
+            sum += (2 * d == period ? 1 : 2) * g[d] * cosine[at];
+            at = at + step < period ? at + step : at + step - period;
+        }
+        to[(int64_t)node * size + row] = weight ? weight[node] * sum : sum;
+    }
+};
+template <class T> struct pgi_make_spectrum {
+    const double *factor[3];
+    T *to;
+    int nodes, size[3];
+    double scale;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        double sum = 0;
+        PGI_ROLLED
+        for (int q = 0; q < nodes; q++)
+            sum += factor[0][(int64_t)q * size[0] + i] * factor[1][(int64_t)q * size[1] + j] *
+                   factor[2][(int64_t)q * size[2] + k];
+        to[i + size[0] * (j + (int64_t)size[1] * k)] = (T)(scale * sum);
+    }
+};
+}    // namespace
+
+static void pgi_begin_convolution(pg_solver *s)
+{
+    const pgi_convolution &c = s->direct.convolution;
+    if (!s->has_direct || !c.some) return;
+#if PGI_GPU
+    if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
+#endif
+    for (int a = 0; a < 3; a++) {
+        const int n[3] = {c.size[a], c.nodes, 1};
+        const pgi_factors_of_axis body = {c.kernel[a], c.cosine[a], a == 0 ? c.weight : NULL, c.angle[a], c.factor[a],
+                                          c.reach[a],  c.size[a]};
+        pgi_for_points(s, n, body);
+    }
+    pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto t) {
+        typedef decltype(t) T;
+        const pgi_make_spectrum<T> body = {{c.factor[0], c.factor[1], c.factor[2]},
+                                           (T *)s->direct.lines.spectrum,
+                                           c.nodes,
+                                           {c.size[0], c.size[1], c.size[2]},
+                                           s->direct.lines.scale};
+        pgi_for_points(s, c.size, body);
+    });
+}
+#else
+static void pgi_begin_convolution(pg_solver *) {}
+#endif
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>layout  Where everything lies in the workspace.
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -22974,10 +24003,8 @@ static void pgi_layout_outer(pg_solver *s)
         s->outer.box64 = outer_box;
         s->outer.box64.state = s->state;
     }
-    if (s->mixed) {
-        s->outer.faces = outer_faces;
-        memset(s->outer.plane, 0, sizeof s->outer.plane);
-    }
+    if (s->mixed || s->direct.open) s->outer.faces = outer_faces;
+    if (s->mixed) memset(s->outer.plane, 0, sizeof s->outer.plane);
 }
 
 // Copies on the device of host arrays, or of a rank's part with room for ghosts, take the place of the caller's.
@@ -23078,7 +24105,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         pgi_level *const level = outer ? &s->outer : &s->level[l];
         level->team = pgi_team(s);
         if (arena->mirror)
-            pgi_layout_faces(host_faces[l], level, h->line[outer ? 0 : l], s->work.beta, s->mixed && !outer);
+            pgi_layout_faces(host_faces[l], level, h->line[outer ? 0 : l], s->work.beta, s->mixed && !outer, outer);
     }
     if (s->staged) pgi_layout_staging(s, arena);
     if (s->in_place) pgi_layout_ghosts_apart(s, arena);
@@ -23380,11 +24407,14 @@ static void pgi_fmg_correction(pg_solver *s)
 
 static pgi_rhs pgi_outer_rhs(const pg_solver *s) { return pgi_level_rhs(&s->outer, 1); }
 
-// The sums for a norm of f, or of the residual of u. Twice: once more where squares left the range of numbers.
+// The sums for a norm of f, or of the residual of u. Twice: once more where squares left the range of numbers. Ghosts
+// beyond open ends are no data of the problem.
 static void pgi_find_norm(pg_solver *s, int source, pgi_grid u, int times)
 {
+    const int given = source == PGI_RHS && s->direct.open;
+    const pgi_rhs rhs = given ? pgi_level_rhs(&s->level[0], 1) : pgi_outer_rhs(s);
     for (int again = 0; again < times; again++)
-        s->outer_ops->reduce(s, &s->outer, source, PGI_SELF, u, pgi_no_grid(), pgi_outer_rhs(s), again);
+        s->outer_ops->reduce(s, &s->outer, source, PGI_SELF, u, pgi_no_grid(), rhs, again);
 }
 static void pgi_find_mean(pg_solver *s)
 {
@@ -23957,7 +24987,8 @@ static void pgi_program(pg_solver *s)
     s->together = at_once && !s->checked && !s->comm ? s->desc.batch : 1;
     s->iterate = s->level[0].u;
     if (at_once && s->direct.small.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
-        s->ops->direct_pass(s, &s->level[0], {PGI_PLANE_PROGRAM, 0}, pgi_level_rhs(&s->level[0], 1), s->level[0].u);
+        const pgi_direct_pass in_plane = {PGI_PLANE_PROGRAM, 0, {0, 0, 0}, 0, 0, 0};
+        s->ops->direct_pass(s, &s->level[0], in_plane, pgi_level_rhs(&s->level[0], 1), s->level[0].u);
         return;
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
@@ -24524,9 +25555,12 @@ static pg_status pgi_check_ends(const pg_desc *d, int a)
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * a + e];
         const int kind = pgi_number(f->kind);
-        PGI_WRONG_IF(kind < 0 || kind > PG_PERIODIC, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
+        PGI_WRONG_IF(kind < 0 || kind > PG_OPEN, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
         PGI_WRONG_IF(!pgi_finite(f->value), "face %s has the value %g; boundary data must be finite",
                      pgi_face_name[2 * a + e], f->value);
+        PGI_WRONG_IF(f->kind == PG_OPEN && (f->value != 0 || f->array),
+                     "face %s is PG_OPEN, beyond which u goes on, but has a value or an array; leave them 0",
+                     pgi_face_name[2 * a + e]);
         if (f->kind != PG_ROBIN) continue;
         PGI_WRONG_IF(!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0,
                      "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and b = 0 is "
@@ -24537,6 +25571,11 @@ static pg_status pgi_check_ends(const pg_desc *d, int a)
                  "only one of the faces %s and %s is PG_PERIODIC; both must be", pgi_face_name[2 * a],
                  pgi_face_name[2 * a + 1]);
     return PG_OK;
+}
+
+static int pgi_is_open_axis(const pg_desc *d, int a)
+{
+    return d->face[2 * a].kind == PG_OPEN || d->face[2 * a + 1].kind == PG_OPEN;
 }
 
 // Of m intervals
@@ -24568,12 +25607,13 @@ static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic)
                      a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
-        const int end = !periodic && (i == 0 || i == n);
+        const int end = !periodic && (i == 0 || i == n) && d->face[2 * a + (i > 0)].kind != PG_OPEN;
         PGI_WRONG_IF(!(k >= 0) || !pgi_finite(k) || (k == 0 && !end),
                      "conductance[%d][%d] is %g; it must be finite and positive%s", a, i, k,
-                     end        ? " or 0"
-                     : periodic ? ", as the axis is periodic"
-                                : "");
+                     end                      ? " or 0"
+                     : periodic               ? ", as the axis is periodic"
+                     : pgi_is_open_axis(d, a) ? ", as u goes on beyond an open end"
+                                              : "");
     }
     PGI_WRONG_IF(periodic && d->conductance[a] && d->conductance[a][0] != d->conductance[a][n],
                  "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there", a,
@@ -24586,7 +25626,8 @@ static int pgi_intervals(const pg_desc *d, int a)
 {
     const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
     if (lo->kind == PG_PERIODIC || pgi_number(d->centring[a]) == PG_CELL) return d->n[a];
-    return d->n[a] - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+    const auto ends_outside = [](const pg_face *f) { return f->kind == PG_DIRICHLET || f->kind == PG_OPEN; };
+    return d->n[a] - 1 + ends_outside(lo) + ends_outside(hi);
 }
 static int pgi_coordinates(const pg_desc *d, int a) { return pgi_intervals(d, a) + 1; }
 
@@ -24599,7 +25640,7 @@ static pg_status pgi_check_axis(pg_desc *d, int a)
     const int periodic = d->face[2 * a].kind == PG_PERIODIC, m = pgi_intervals(d, a);
     PGI_TRY(pgi_check_spacing(d, a, m));
     PGI_TRY(pgi_check_metric(d, a, periodic));
-    if (d->h[a] == 0 && !d->coord[a]) d->h[a] = m > 0 ? 1.0 / m : 1;
+    if (d->h[a] == 0 && !d->coord[a]) d->h[a] = 1.0 / (pgi_is_open_axis(d, a) ? d->n[a] : m > 0 ? m : 1);
     return PG_OK;
 }
 
@@ -24625,7 +25666,8 @@ static int pgi_is_closed(const pg_desc *d)
     for (int q = 0; q < 2 * d->dim; q++) {
         const double *const k = d->conductance[q / 2];
         if (k && k[q % 2 ? d->n[q / 2] : 0] == 0) continue;    // closed, whatever its kind
-        if (d->face[q].kind == PG_DIRICHLET || (d->face[q].kind == PG_ROBIN && d->face[q].a != 0)) return 0;
+        if (d->face[q].kind == PG_DIRICHLET || d->face[q].kind == PG_OPEN) return 0;
+        if (d->face[q].kind == PG_ROBIN && d->face[q].a != 0) return 0;
     }
     return 1;
 }
@@ -24745,6 +25787,54 @@ static pg_status pgi_check_velocity(pg_desc *d)
     return PG_OK;
 }
 
+// Where several axes are open all are uniform, and no end holds u by a Robin condition.
+static pg_status pgi_check_open_axes(const pg_desc *d)
+{
+    int open = 0;
+    for (int a = 0; a < d->dim; a++) open += pgi_is_open_axis(d, a);
+    for (int a = 0; a < d->dim && open > 1; a++) {
+        PGI_UNSUPPORTED_IF(
+            d->coord[a] || d->weight[a] || d->conductance[a],
+            "%s has coord or a metric, while %d axes have PG_OPEN faces; with more than one all are uniform;",
+            pgi_axis_name[a], open);
+        PGI_UNSUPPORTED_IF(d->alpha > 0 && d->alpha * d->h[a] * d->h[a] < 1e-30 * d->beta,
+                           "alpha is %g, which is next to nothing beside 1/h^2 along %s; make it 0", d->alpha,
+                           pgi_axis_name[a]);
+        for (int e = 0; e < 2; e++)
+            PGI_UNSUPPORTED_IF(d->face[2 * a + e].kind == PG_ROBIN,
+                               "face %s is PG_ROBIN, while %d axes have PG_OPEN faces; with more than one it takes "
+                               "PG_DIRICHLET or PG_NEUMANN;",
+                               pgi_face_name[2 * a + e], open);
+    }
+    return PG_OK;
+}
+
+// Open faces: what is outside has the operator of the end, and is solved for by modes.
+static pg_status pgi_check_open(const pg_desc *d)
+{
+    PGI_TRY(pgi_check_open_axes(d));
+    for (int q = 0; q < 2 * d->dim; q++) {
+        if (d->face[q].kind != PG_OPEN) continue;
+        const char *const face = pgi_face_name[q];
+        PGI_UNSUPPORTED_IF(!PGI_DIRECT,
+                           "face %s is PG_OPEN, which takes PG_DIRECT, but poisson_gpu.cu was compiled with "
+                           "PG_NO_DIRECT, which leaves it out: compile it without that",
+                           face);
+        PGI_UNSUPPORTED_IF(pgi_is_masked(d), "face %s is PG_OPEN, which does not go with a mask or coefficient fields;",
+                           face);
+        PGI_UNSUPPORTED_IF(pgi_convects(d), "face %s is PG_OPEN, which does not go with a velocity;", face);
+        PGI_UNSUPPORTED_IF(pgi_number(d->comm.kind), "face %s is PG_OPEN, which takes one rank;", face);
+        PGI_UNSUPPORTED_IF(!(d->flags & (PG_DIRECT | PG_FASTEST)), "face %s is PG_OPEN, which %s does not take;", face,
+                           pgi_method_name(d->flags));
+        PGI_UNSUPPORTED_IF(d->flags & PG_MIXED, "face %s is PG_OPEN, which PG_MIXED does not take;", face);
+        PGI_UNSUPPORTED_IF(d->alpha < 0,
+                           "face %s is PG_OPEN, by which waves would leave where alpha is %g; it must not "
+                           "be negative;",
+                           face, d->alpha);
+    }
+    return PG_OK;
+}
+
 static pg_status pgi_check_alpha(const pg_desc *d, double alpha)
 {
     const double largest = pgi_largest(d->flags), size = fabs(alpha);
@@ -24765,7 +25855,9 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha)
 static pg_status pgi_check_axes_of_direct(const pg_desc *d)
 {
 #if PGI_DIRECT
-    if (!(d->flags & PG_DIRECT || (d->flags & PG_FASTEST && d->alpha < 0))) return PG_OK;
+    int open = 0;    // with several the axes have been checked already
+    for (int a = 0; a < d->dim; a++) open += pgi_is_open_axis(d, a);
+    if (open > 1 || !(d->flags & PG_DIRECT || (d->flags & PG_FASTEST && (d->alpha < 0 || open)))) return PG_OK;
     pg_desc work;
     int other;
     pgi_turn(d, &work);
@@ -24780,10 +25872,10 @@ static pg_status pgi_check_axes_of_direct(const pg_desc *d)
     char shift[60] = "";
     if (d->alpha < 0) snprintf(shift, sizeof shift, "alpha is %g, which is for PG_DIRECT, and ", d->alpha);
     if (other >= 0)
-        return pgi_refuse(
-            status,
-            "%sPG_DIRECT transforms all axes but one, while %s and %s both have coord, a metric or a Robin face;",
-            shift, name(axis), name(other));
+        return pgi_refuse(status,
+                          "%sPG_DIRECT transforms all axes but one, while %s and %s both have coord, a metric, a Robin "
+                          "or an open face;",
+                          shift, name(axis), name(other));
     if (turns && d->alpha < 0)
         return pgi_refuse(status, "%sthe periodic axis %s has coord or a metric;", shift, name(axis));
 #endif
@@ -24797,6 +25889,7 @@ static pg_status pgi_check_choices(pg_desc *d)
     PGI_TRY(pgi_check_left_out(d->flags));
     PGI_TRY(pgi_check_masked_method(d));
     PGI_TRY(pgi_check_velocity(d));
+    PGI_TRY(pgi_check_open(d));
     PGI_TRY(pgi_check_use(d));
     PGI_TRY(pgi_check_mixed(d));
     PGI_TRY(pgi_check_options(d));
@@ -25378,6 +26471,7 @@ static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3], char 
     int other;
     const int axis = pgi_line_axis(d, line, &other);
     const auto name = [&](int a) { return pgi_name_of_axis(d, a); };
+    if (pgi_open_axes(line) > 0) return 1;
     if (other >= 0) {
         snprintf(chosen, 96, "PG_FMG: %s and %s both have coord, a metric or a Robin face", name(axis), name(other));
         return 0;
@@ -25593,7 +26687,9 @@ static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? 
 // Whether round-off may keep the residual above a tolerance. Only an rtol can be compared with a bound beforehand.
 static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
 {
-    if (s->masked || stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
+    if (s->masked || s->direct.open || stop->atol > 0 || stop->relative_to_first ||
+        (s->may_be_singular && s->desc.alpha == 0))
+        return 1;
     const double bound = pgi_epsilon(s) * (pgi_spread_of(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
     return !(bound < stop->rtol / 5);
 }
@@ -26026,6 +27122,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines)
     if (s->cuda && s->comm) PGI_TRY(pgi_join_gpus(s));
 #endif
     if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s));
+    pgi_begin_convolution(s);
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK && !s->without_graphs) pgi_record_graphs(s);
 #endif
@@ -26237,7 +27334,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && !s->masked && (s->levels == 1 || (s->desc.flags & PG_FMG)));
     c.spread = pgi_spread_of(s);
-    c.gain = s->masked ? -1 : pgi_gain(&s->spectrum, s->desc.alpha);
+    c.gain = s->masked || s->direct.open ? -1 : pgi_gain(&s->spectrum, s->desc.alpha);
     c.epsilon = pgi_epsilon(s);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
@@ -26250,6 +27347,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
             array = s->face_arrays >> q & 1 ? (const char *)s->stage_face[q] : NULL;
         else if (s->staged && array)
             array = (const char *)s->stage_face[q];
+        if (s->work.face[q].kind == PG_OPEN) array = (const char *)s->direct.ghost[q].base;
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
     }
     s->host.stop = c.stop;
@@ -26439,7 +27537,8 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     PGI_TRY(pgi_begin_solve(s, caller, &stop));
     if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = s->checked;
-    const int at_once = batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor);
+    const int at_once =
+        batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor && !s->direct.open);
     s->solves++;
     s->ignores_u = s->guess_zero && !s->is_direct && (!caller || pgi_number(caller->guess) == PG_GUESS_DEFAULT);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
@@ -26516,6 +27615,9 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
                            pgi_face_name[q], kind, (int)now->kind);
         PGI_WRONG_IF(!pgi_finite(face[q].value), "face %s has the value %g; boundary data must be finite",
                      pgi_face_name[q], face[q].value);
+        PGI_WRONG_IF(kind == PG_OPEN && (face[q].value != 0 || face[q].array),
+                     "face %s is PG_OPEN, beyond which u goes on, but has a value or an array; leave them 0",
+                     pgi_face_name[q]);
         PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array));
     }
     for (int q = 0; q < 2 * s->desc.dim; q++) {
@@ -26641,8 +27743,20 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     });
 }
 
+// Beyond open faces u is known where a solve has found it.
+static pg_status pgi_check_closed(const pg_solver *s, const char *call)
+{
+    PGI_UNSUPPORTED_IF(
+        s->is_direct && s->direct.open,
+        "%s needs what u is beyond the PG_OPEN faces, which a solve alone finds; report.residual is that of "
+        "the u it returned",
+        call);
+    return PG_OK;
+}
+
 static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 {
+    PGI_TRY(pgi_check_closed(s, "pg_apply"));
     PGI_TRY(pgi_meet(s, PGI_APPLY, 0, NULL, pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f)));
     return pgi_run_piece(s, u, v, 0, v,
                          [&](int) { s->outer_ops->apply(s, &s->outer, pgi_read_u(s), pgi_given_f(s)); });
@@ -26650,6 +27764,7 @@ static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 
 static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, const void *r)
 {
+    PGI_TRY(pgi_check_closed(s, "pg_residual"));
     PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     PGI_TRY(pgi_check_pair(s, "u", u, "r", r, s->desc.stride_f));
     PGI_WRONG_IF(f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)),

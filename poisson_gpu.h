@@ -35,8 +35,8 @@ int main(void)
    pg_smooth, pg_cycle, pg_apply, pg_residual, pg_norm, pg_dot     for a solver of your own
    pg_workspace_bytes, pg_query_desc, pg_query_part                memory, resolved defaults, ranks
    pg_progress, pg_last_error, pg_version; pg_dense_create         a bar, texts; dense systems
-   What it does not do: irregular or refined meshes, free-space boundaries, complex numbers, masks
-   and coefficient fields on nodes. The manual goes on behind the declarations, from METHODS on.
+   What it does not do: irregular or refined meshes, complex numbers, masks and coefficient fields
+   on nodes. The manual goes on behind the declarations, from METHODS on.
 
    RECIPES   Each is a part of a program in samples/.
    A pressure projection among obstacles (projection.c): v = v* - (dt/rho) grad p, v on the faces of
@@ -94,16 +94,16 @@ int main(void)
         x---o---o---o---o---x       o---o---o---o---o---o            |-o-|-o-|-o-|-o-|-o-|-o-|
         h = length/(n+1)            h = length/(n-1)                 h = length/n
         end points are known        end points are unknowns          faces are half a cell outside
-             Nodes with one Dirichlet end, or periodic: h = length/n.
+             Nodes with one Dirichlet end, or periodic, or with an open one: h = length/n.
    Stencil.  (1/w_i) [k_i (u_i - u_(i-1))/d_i + k_(i+1) (u_i - u_(i+1))/d_(i+1)] along each axis, of
              second order: d distances, w the length around an unknown times weight, k conductance;
              both are 1 unless given. On a uniform axis (2 u_i - u_(i-1) - u_(i+1))/h^2; at a
              Neumann node, where w = h/2, (2/h^2)(u_0 - u_1) = f_0 + 2 g/h.
    Faces     x low, x high, y low, ...: u = g (Dirichlet); du/dn = g along the OUTWARD normal
-             (Neumann); a u + b du/dn = g, a*b >= 0, b != 0 (Robin); periodic: both faces of the
-             axis. g is 0, a constant, or an array over the face, packed over the other axes, the
-             lower one fastest: [j + ny*k] on x faces, [i + nx*k] on y, [i + nx*j] on z. The flux
-             into a cell there, over beta, is (g - u)/(h/2), g or (g - a u)/(a h/2 + b).
+             (Neumann); a u + b du/dn = g, a*b >= 0, b != 0 (Robin); open: see below; periodic:
+             both faces of the axis. g is 0, a constant, or an array over the face, packed over the
+             other axes, the lower one fastest: [j + ny*k] on x faces, [i + nx*k] on y, [i + nx*j]
+             on z. The flux into a cell, over beta, is (g - u)/(h/2), g, (g - a u)/(b + a h/2).
    Norms     PG_NORM_L2 sqrt(sum w r^2), w the product of the w of all axes; PG_NORM_L1 sum w |r|;
              PG_NORM_L2_PLAIN sqrt(sum r^2). A is self-adjoint in pg_dot, sum w x y.
    Singular  problems (alpha = 0, no Dirichlet or Robin end) need sum w f + boundary flux = 0. The
@@ -134,7 +134,6 @@ extern "C" {
     X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                          \
     X(PG_ERROR_CUDA, "a CUDA call failed")                                                         \
     X(PG_ERROR_COMM, "ranks disagree, or one is missing or has failed")
-
 /* How a solve ended; see TOLERANCES AND VERDICTS. */
 #define PG_OUTCOME_LIST(X)                                                                         \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this solver        */ \
@@ -155,7 +154,7 @@ typedef enum pg_outcome { PG_OUTCOME_LIST(PG_ENUM_) PG_OUTCOME_COUNT } pg_outcom
 #undef PG_ENUM_
 /* Choices. The value 0 is the default everywhere. */
 typedef enum pg_centring { PG_NODE, PG_CELL } pg_centring;
-typedef enum pg_face_kind { PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC } pg_face_kind;
+typedef enum pg_face_kind { PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, PG_OPEN } pg_face_kind;
 typedef enum pg_face_index { PG_X_LOW, PG_X_HIGH, PG_Y_LOW, PG_Y_HIGH,
                              PG_Z_LOW, PG_Z_HIGH } pg_face_index;
 typedef enum pg_memory { PG_MEM_HOST, PG_MEM_DEVICE } pg_memory;         /* where arrays are */
@@ -244,7 +243,6 @@ typedef struct pg_transport {       /* of your own; functions return 0, or that 
     int (*exchange)(void *user, const pg_rank_message *messages, int count, pg_stream stream);
     void (*abort)(void *user);      /* may be NULL: make the functions of the others fail too */
 } pg_transport;
-
 typedef struct pg_desc {            /* a problem; copied by pg_create */
     size_t struct_size;             /* 0 or sizeof(pg_desc) */
     int n[3];                       /* unknowns along x, y, z; 0 or 1 along y, z: no such axis */
@@ -275,7 +273,6 @@ typedef struct pg_desc {            /* a problem; copied by pg_create */
     int lo[3], hi[3];               /* this rank's unknowns, lo <= i < hi; both 0: chosen */
     double time_limit;              /* seconds to wait for another rank; 0: 30; PG_NONE: for ever */
 } pg_desc;
-
 /* A u = f with a full matrix (Young 1971; Saad 2003, chapter 4). Converges if A is diagonally
    dominant, or symmetric, positive definite (PG_JACOBI, u + omega D^-1 (f - A u): not always). */
 typedef struct pg_dense_desc {      /* copied by pg_dense_create, but A is yours */
@@ -287,7 +284,6 @@ typedef struct pg_dense_desc {      /* copied by pg_dense_create, but A is yours
     pg_backend backend; int device; pg_stream stream;                  /* all as in pg_desc */
     void *workspace; size_t workspace_bytes; pg_allocator allocator;
 } pg_dense_desc;
-
 typedef struct pg_report {          /* residual: f + boundary terms - A u of the u returned */
     pg_outcome outcome; int iterations; /* cycles, sweeps or Krylov iterations; an FMG pass: 1 */
     double rhs_norm;                /* || f with its boundary terms ||, the mean removed */
@@ -305,32 +301,26 @@ typedef struct pg_report {          /* residual: f + boundary terms - A u of the
     int singular_components;        /* of the fluid, each with a mean of its own removed */
     char warning[160];              /* what is unusual, or empty: a mean removed, a slow GPU code */
 } pg_report;
-
 typedef struct pg_stop {            /* when a solve ends; NULL in its place: all 0 */
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
     double rtol;                    /* of || f with its boundary terms ||; 0: 1e-8, f32 1e-5 */
     double atol;                    /* or the residual itself: either will do; rtol 0: atol alone */
     int relative_to_first;          /* 1: rtol is against the residual of the guess */
-    int min_iter;                   /* no check between the first and this many iterations */
-    int max_iter;                   /* 0: 100 cycles, 1000 with cells, else 10000 */
+    int min_iter, max_iter;         /* no check before; 0: 100 cycles, with cells 1000, or 10000 */
     int check;                      /* iterations from check to check; 0: 1, of sweeps 10 */
     pg_norm_kind norm;              /* of residuals; 0: PG_NORM_L2 */
     pg_guess guess;                 /* start from 0 or from u; the default: see METHODS */
-    int (*monitor)(void *user, const pg_report *so_far);   /* at each check; cancels unless 0 */
-    void *user;
+    int (*monitor)(void *user, const pg_report *so_far); void *user;  /* at checks; not 0 cancels */
 } pg_stop;
-
 /* A call that is refused returns why, says what would help (pg_last_error), leaves u as it was and
    the solver usable. Arrays have the precision of flags. */
-
 /* Create, solve with the default tolerance, report (or NULL), destroy. Look at report->outcome. */
 PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report);
-/* A solver for all problems of one shape; NULL if it fails. Takes some milliseconds. */
-PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver);
+PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver);   /* NULL if it fails */
 PG_API void pg_destroy(pg_solver *solver);   /* waits for its work; NULL is allowed */
 /* The bytes that pg_create takes, of desc.workspace until pg_destroy. Reads no arrays. */
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
-/* The descriptor with all defaults resolved; its tables and lists are the solver's own. */
+/* The descriptor with all defaults resolved; its tables are the solver's own. */
 PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 /* This rank's unknowns, lo <= i < hi along each axis, before anything is allocated. */
 PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3]);
@@ -411,8 +401,8 @@ PG_API const pg_abi_entry *pg_abi(void);
    (Trottenberg, Oosterlee, Schueller 2001) coarsens the strongly coupled axes, so spacings may
    differ by 1:1000, and solves for whole lines along one that varies much. Up to 33^3 or 129^2
    points, and where two axes of up to 1024 points vary so that cycles would be slow, it solves
-   exactly, by eigenvectors (Lynch, Rice, Thomas 1964), in one iteration. With longer axes, and
-   with cells, PG_FMG is PG_CG around a symmetric cycle: report.accelerated.
+   exactly, by eigenvectors (Lynch, Rice, Thomas 1964), in one iteration. With longer axes, and with
+   cells, PG_FMG is PG_CG around a symmetric cycle: report.accelerated.
    Terrain or tensors: a Krylov loop of your own with their product, preconditioned by pg_cycle(z =
    0, r) of a PG_SYMMETRIC solver with boundary values 0. Crank-Nicolson, (1/dt + A/2) u' = (1/dt -
    A/2) u + f: alpha = 2/dt; solve for u' with pg_residual of (u, 2 f) plus (4/dt) u.
@@ -421,19 +411,30 @@ PG_API const pg_abi_entry *pg_abi(void);
    most rtol || f with its boundary terms || (2 g/h^2 beside a Dirichlet face of cells, say) or
    atol. Rounding u leaves about eps || D u || (report.floor; D the diagonal; 16 times that with
    PG_DIRECT). A floor above the default tolerance, up to a tenth of f, replaces it, so that default
-   options end in PG_CONVERGED. PG_STAGNATED: a tolerance below the floor, or more
-   than a tenth of f lost in round-off; the message says whether PG_F64 helps. Without a tolerance
-   (rtol PG_NONE, atol 0) nothing is checked; with one NaN and Inf are found before u is written.
+   options end in PG_CONVERGED. PG_STAGNATED: a tolerance below the floor, or more than a tenth of f
+   lost in round-off; the message says whether PG_F64 helps. With rtol PG_NONE and atol 0 nothing is
+   checked; with a tolerance NaN and Inf are found before u is written.
 
    AXES   Skip this unless a spacing or a metric varies. coord is all n+1 edges of cells; of nodes
-   all points with Dirichlet end points, and where periodic the first once more, a period on. weight
-   w (n values > 0, at the unknowns) and conductance k (n+1 between them, > 0, [0] and [n] at the
-   ends, 0 closes an end) turn -d2/dx2 into -(1/w) d/dx (k d/dx); f is not multiplied by w.
+   all points with Dirichlet and open end points, and where periodic the first once more, a period
+   on. weight w (n values > 0, at unknowns) and conductance k (n+1 between them, > 0, [0] and [n] at
+   the ends, 0 closes an end) turn -d2/dx2 into -(1/w) d/dx (k d/dx); f is not multiplied by w.
    cylindrical r         w = k = r; a node at r = 0 is a Neumann end with w[0] = h/4, k[0] = 0
    Grad-Shafranov R      w = k = 1/R; from R = 0, where psi = 0: k[0] 2/h of nodes, 4/h of cells
    (r, theta)            multiply by r^2; w = 1/r, k = r along r, theta plain
    spherical (r, theta)  multiply by r^2; w = 1, k = r^2 along r; w = k = sin theta along theta
    spherical r; layers   w = k = r^2; w = k = beta(x), f/beta, alpha 0
+
+   OPEN BOUNDARIES   Skip this unless a face is PG_OPEN: beyond it f is 0 and u that of the same
+   equation in infinite space, to round-off. For PG_DIRECT (PG_FASTEST is that then), alpha >= 0, no
+   cells, velocity, PG_MIXED, ranks. The face opposite may be closed; h is length/n, of nodes too.
+   One such axis costs little more; its coord and metric go on outside as they end. With more, u is
+   f convolved with the infinite grid's Green's function (padded: Hockney 1970): uniform axes, no
+   Robin faces, g = 0 beyond the box, 5 grids in 3D or more; a new alpha is refused. Q = sum w f
+   (images at Neumann faces, too) need not be 0. Where nothing else holds u it goes to 0 with three
+   open axes; to -Q log(r)/(2 pi beta) with two, Q per length of the third; with one, what is
+   constant along the others is -sum w f |x - x'|/(2 beta) or, x from a Neumann face, g = 0, -sum w
+   f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused.
 
    OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given: PG_CELL along all axes, no
    metric, no velocity. A solid has no flux, or solid_flux; air has u = 0, or air_value, at its
@@ -453,26 +454,25 @@ PG_API const pg_abi_entry *pg_abi(void);
 
    BATCHES   Skip this unless desc.batch > 1. Problem q begins at q * stride_u[2] in u, q *
    stride_f[2] in f, its face arrays follow those of q-1; all else is shared. Each has its own
-   tolerance; PG_DIRECT solves all at once. The report is of the worst; times and pieces are of all.
+   tolerance. The report is of the worst; times and pieces are of all.
 
    SEVERAL RANKS   Skip this unless several processes or GPUs solve one problem together. With an
    MPI_Comm world, -DPG_USE_MPI and mpicxx: desc.comm.kind = PG_COMM_MPI, desc.comm.handle = &world;
-   pg_query_part tells which lo to hi - 1 of u and f are this rank's: equal slabs along the last
-   axis unless desc.lo, hi are given. The descriptor is of the whole problem, the same on all ranks;
-   u, f, face arrays along the last axis, arrays of cells are this rank's; lists are whole.
-   All ranks call together, but for setters of alpha and faces, which must agree. Where one is
-   refused all are, and nothing has happened. If a rank does not answer within time_limit a call is
-   PG_ERROR_COMM, u undefined, and only pg_destroy possible. Graphs: all capture, instantiate and
-   upload theirs before one launches. Threads as ranks need CUDA_MODULE_LOADING=EAGER. Sums, and
-   solves that have them, agree with those of one rank to round-off, all else on the CPU bit by bit.
-   bench/README.md tells how GPUs are connected, and what is refused.
+   pg_query_part tells which lo to hi - 1 of u and f are this rank's: slabs along the last axis
+   unless desc.lo, hi are given. The descriptor is of the whole problem, the same on all ranks; u,
+   f, face arrays along the last axis, arrays of cells are this rank's; lists are whole. All ranks
+   call together, but for setters of alpha and faces, which must agree. Where one is refused all
+   are, and nothing has happened. After time_limit without an answer a call is PG_ERROR_COMM, u
+   undefined, only pg_destroy possible. Graphs: all capture, instantiate and upload theirs before
+   one launches. Threads as ranks need CUDA_MODULE_LOADING=EAGER. Sums, and solves that have them,
+   agree with those of one rank to round-off, all else on the CPU bit by bit. More: bench/README.md.
 
    MEMORY, STREAMS, THREADS   Nothing is allocated after pg_create. Host arrays on a GPU are copied
    in and out (2 grids more), and the call waits. A captured solve has the u, f, alpha and faces of
    its call; the solver must outlive the graph. Before CUDA 12.4 (or with PG_NO_CONDITIONAL) the
    host drives solves, with the same bits, and none is captured. A solver belongs to one thread at a
-   time; two never affect each other. The same input on the same device gives the same bits, run
-   after run, for any number of threads; CPU and GPU to round-off.
+   time. The same input on the same device gives the same bits, run after run, for any number of
+   threads; CPU and GPU to round-off.
 
    SWITCHES of compilation. What is left out is refused by name: PG_NO_F32 (and PG_MIXED),
    PG_NO_DIRECT (and cuFFT), PG_NO_KRYLOV, PG_NO_CELLS, PG_NO_DENSE, PG_NO_RANKS, PG_NO_CUDA.

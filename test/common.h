@@ -110,7 +110,7 @@ static inline int rng_int(rng *r, int low, int high)   /* both ends included */
     return low + (int)(rng_next(r) % (uint64_t)(high - low + 1));
 }
 
-/* Sets the two faces of an axis by letter: D, N, R (a = 1, b = 0.5) or P; g = 0. */
+/* Sets the two faces of an axis by letter: D, N, R (a = 1, b = 0.5), P or O; g = 0. */
 static inline void set_ends(pg_desc *desc, int axis, const char *ends)
 {
     for (int side = 0; side < 2; side++) {
@@ -121,13 +121,14 @@ static inline void set_ends(pg_desc *desc, int axis, const char *ends)
         case 'N': face->kind = PG_NEUMANN; break;
         case 'R': face->kind = PG_ROBIN, face->a = 1, face->b = 0.5; break;
         case 'P': face->kind = PG_PERIODIC; break;
+        case 'O': face->kind = PG_OPEN; break;
         default: fail_msg("no face kind %c", ends[side]);
         }
     }
 }
 
 /* The letter of a face's kind, for messages. */
-static inline char face_letter(const pg_desc *desc, int face) { return "DNRP"[desc->face[face].kind]; }
+static inline char face_letter(const pg_desc *desc, int face) { return "DNRPO"[desc->face[face].kind]; }
 
 /* One line that says which problem it is, for messages of tests that try many. */
 static inline const char *describe(const pg_desc *desc)

@@ -169,6 +169,18 @@ static void solve_with_ranks(void)
     expect(!strstr(pg_last_error(NULL), "PG_NO_RANKS") == !no_ranks, "the message names the switch", pg_last_error(NULL));
 }
 
+/* An open face takes PG_DIRECT, which the default is then. */
+static void solve_open(void)
+{
+    pg_desc d = square(PG_F64);
+    pg_solver *solver = NULL;
+    d.face[PG_X_HIGH].kind = PG_OPEN;
+    const pg_status status = pg_create(&d, &solver);
+    expect(status == (no_direct ? PG_ERROR_UNSUPPORTED : PG_OK), "an open face", pg_last_error(NULL));
+    if (no_direct) expect(strstr(pg_last_error(NULL), "PG_NO_DIRECT") != NULL, "the message names the switch", pg_last_error(NULL));
+    pg_destroy(solver);
+}
+
 int main(void)
 {
     puts(pg_version());
@@ -180,6 +192,7 @@ int main(void)
     solve(PG_F32 | PG_FMG, no_f32, "PG_NO_F32", "PG_F32", "PG_FMG");
     solve(PG_MIXED | PG_FMG, no_f32, "PG_NO_F32", "PG_MIXED", "PG_FMG");
     solve(PG_F64 | PG_DIRECT, no_direct, "PG_NO_DIRECT", "PG_DIRECT", "PG_DIRECT");
+    solve_open();
     solve(PG_F64 | PG_CG, no_krylov, "PG_NO_KRYLOV", "PG_CG", "PG_CG");
     solve(PG_F64 | PG_PIPEBICGSTAB, no_krylov, "PG_NO_KRYLOV", "PG_PIPEBICGSTAB", "PG_PIPEBICGSTAB");
     solve_among_obstacles();
