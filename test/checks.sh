@@ -302,6 +302,8 @@ dense $root/samples/data/system.txt --backward -o read.txt
 dense $root/samples/data/truss.mtx -m sor -o truss.txt
 dielectric -n 33 -o ion
 dielectric $root/samples/data/water.pqr -n 33 --spacings 1 --salt 0.1 -o molecule
+slab -n 24 -o slab
+gravity -n 32 -o gravity
 porous -n 25 -o porous
 porous -2 -n 65 -p f32
 smoke -n 17 --steps 6 -o smoke

@@ -115,6 +115,54 @@ def test_boxes_agree_with_scipy(ends, centring, method):
     assert relative(u, expected) < 1e-12
 
 
+def line_with_an_open_end(n, below, centring, mu):
+    """The inverse of (2 + mu) u_k - u_(k-1) - u_(k+1), which goes on above, and below too or ends there."""
+    k, j = np.indices((n, n))
+    mirror = k + j + {'node': 2 if below == 'dirichlet' else 0, 'cell': 1}[centring]
+    if mu:
+        r = 1 / (1 + mu / 2 + np.sqrt(mu * (1 + mu / 4)))
+        near, far = (r ** (1 + q) / (1 - r * r) for q in (abs(k - j), mirror))
+    else:
+        near, far = -abs(k - j) / 2, -mirror / 2
+    inverse = near + {'open': 0, 'dirichlet': -1, 'neumann': 1}[below] * far
+    if below == 'neumann' and centring == 'node':
+        inverse[:, 0] /= 2    # its own mirror
+    return inverse
+
+
+@pytest.mark.parametrize('centring', ('node', 'cell'))
+@pytest.mark.parametrize('below', ('open', 'dirichlet', 'neumann'))
+@pytest.mark.parametrize('name', ('numpy', 'torch-cuda'))
+def test_open_boxes_agree_with_their_modes(name, below, centring):
+    to, back = framework(name)
+    f = random(SHAPE)
+    nz, ny, nx = SHAPE
+    symbol = sum(np.reshape((2 - 2 * np.cos(2 * np.pi * np.arange(n) / n)) * n ** 2, shape)
+                 for n, shape in ((ny, (-1, 1)), (nx, (1, -1)))) / nz ** 2
+    modes = np.fft.fft2(f)
+    for y, x in np.ndindex(ny, nx):
+        modes[:, y, x] = line_with_an_open_end(nz, below, centring, symbol[y, x]) @ modes[:, y, x] / nz ** 2
+    bc = {'x': 'periodic', 'y': 'periodic', 'z': 'open', 'z_low': below}
+    with pg.Solver(SHAPE, bc=bc, centring=centring) as solver:
+        u = solver.solve(to(f))
+        assert solver.report.converged and relative(back(u), np.fft.ifft2(modes).real) < 1e-12
+        slopes = [back(solver.gradient(u, axis)) for axis in 'zyx']
+        if centring == 'cell':    # what the faces let out is what f puts in
+            assert relative(-sum(np.diff(g, axis=q) * SHAPE[q] for q, g in enumerate(slopes)), f) < 1e-12
+        with pytest.raises(ValueError, match='PG_OPEN'):
+            solver.residual(u, to(f))
+        weight = np.multiply.outer(np.multiply.outer(solver.weights('z'), solver.weights('y')), solver.weights('x'))
+        assert abs(solver.sum(to(f)) - (weight * f).sum()) < 1e-12 * (weight * abs(f)).sum()
+
+
+@pytest.mark.parametrize('shape', ((30,), (10, 14), SHAPE))
+def test_open_boxes_may_be_of_any_size(shape):
+    f, pad = random(shape), [(3, 4)] * len(shape)
+    small, report = pg.solve(f, bc='open', h=0.1)
+    large = pg.solve(np.pad(f, pad), bc='open', h=0.1)[0]
+    assert report.converged and relative(large[tuple(slice(3, -4) for _ in shape)], small) < 1e-12
+
+
 def test_singular_neumann_box_agrees_with_least_squares():
     linalg, sparse = pytest.importorskip('scipy.sparse.linalg'), pytest.importorskip('scipy.sparse')
     f = random((9, 8))
@@ -298,6 +346,7 @@ def test_numbers_of_numpy_are_numbers():
 
 @pytest.mark.parametrize('options, needed', [
     (dict(), 12), (dict(bc={'x_low': 'neumann'}), 11), (dict(bc='neumann'), 10), (dict(bc='periodic'), 11),
+    (dict(bc={'x': 'open'}), 12), (dict(bc={'x_low': 'neumann', 'x_high': 'open'}), 11),
     (dict(centring='cell'), 11), (dict(centring='cell', bc='neumann', alpha=1), 11)])
 def test_coordinates_have_as_many_values_as_the_axis_needs(options, needed):
     for count in range(9, 15):
@@ -656,6 +705,8 @@ def test_the_overhead_of_a_call_is_small_on_the_device(monkeypatch):
     dict(bc='dirichlet'),
     dict(bc={'x': 'neumann', 'y': ('neumann', 1.0)}),
     dict(bc={'x': 'periodic', 'y': ('robin', 1.0, 0.5, 2.0)}, alpha=0.5),
+    dict(bc={'x': 'periodic', 'y': 'open'}),
+    dict(bc={'x_low': 'neumann', 'x_high': 'open', 'y': 'neumann'}, coord={'x': np.linspace(0, 1, 7) ** 1.5}),
     dict(bc='neumann', coord={'x': np.linspace(0, 1, 6) ** 1.5, 'y': np.linspace(0, 2, 5) ** 1.2}),
     dict(bc='neumann', centring='cell', coord={'x': np.linspace(0, 1, 7) ** 1.5, 'y': np.linspace(0, 2, 6) ** 1.2}),
     dict(bc={'x': 'dirichlet', 'y': 'neumann'}, weight={
@@ -784,7 +835,8 @@ def test_constants_are_those_of_the_header():
     assert [name.lower() for name in robust] == list(pg.ROBUST)
     outcomes = re.search(r'define PG_OUTCOME_LIST.*?\n\n', HEADER, re.S).group()
     assert tuple(re.findall(r'X\(PG_\w+, "(.*?)"', outcomes)) == pg.OUTCOMES
-    assert 'PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC' in HEADER and list(pg.KINDS.values()) == [0, 1, 2, 3]
+    assert 'PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, PG_OPEN }' in HEADER
+    assert list(pg.KINDS.items()) == list(zip(('dirichlet', 'neumann', 'robin', 'periodic', 'open'), range(5)))
     assert int(re.search(r'PG_HISTORY (\d+)', HEADER).group(1)) == pg.HISTORY
 
 
