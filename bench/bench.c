@@ -18,6 +18,7 @@
 
 #ifdef PG_BENCH_CUDA
 #include <cuda_runtime_api.h>
+#include <cufft.h>
 #endif
 #ifdef _OPENMP
 #include <omp.h>
@@ -204,6 +205,8 @@ static double clock_stop(void)
    What is timed. An operation is run once by operation->run; its floor is the words that must move for a point. */
 
 typedef struct work {
+    unsigned precision;           /* of run_padding */
+    int n, dim;
     pg_solver *solver;
     void *u, *f, *r;
     size_t bytes;                 /* of one of the arrays */
@@ -261,6 +264,43 @@ static pg_status run_check(work *w)
     return pg_solve(w->solver, w->u, w->f, &stop);
 }
 
+#ifdef PG_BENCH_CUDA
+/* Free space as it is done by hand: f into a box of twice the length along each axis, its transform, and that back; not
+   the product with the transform of a Green's function between. Needs eight grids; the plans of one shape are kept. */
+static pg_status run_padding(work *w)
+{
+    static cufftHandle there, back;
+    static void *box;
+    static size_t kept[3], bytes;    /* points, dimensions and bytes of a number, of the plans */
+    const size_t element = w->precision == PG_F32 ? sizeof(float) : sizeof(double), n = (size_t)w->n, twice = 2 * n;
+    const size_t rows = w->dim == 3 ? twice : 1, pitch = (twice + 2) * element, here_rows = w->dim == 3 ? n : 1;
+    if (!w->solver) return PG_ERROR_ARGUMENT;
+    if (kept[0] != n || kept[1] != (size_t)w->dim || kept[2] != element) {
+        int size[3] = {(int)twice, (int)twice, (int)twice};
+        if (kept[0]) cufftDestroy(there), cufftDestroy(back), cudaFree(box);
+        kept[0] = 0, bytes = rows * twice * pitch;
+        if (cudaMalloc(&box, bytes) != cudaSuccess) return cudaGetLastError(), PG_ERROR_MEMORY;
+        if (cufftPlanMany(&there, w->dim, size, NULL, 1, 0, NULL, 1, 0, element == 4 ? CUFFT_R2C : CUFFT_D2Z, 1) ||
+            cufftPlanMany(&back, w->dim, size, NULL, 1, 0, NULL, 1, 0, element == 4 ? CUFFT_C2R : CUFFT_Z2D, 1))
+            return PG_ERROR_MEMORY;
+        cufftSetStream(there, here.stream), cufftSetStream(back, here.stream);
+        kept[0] = n, kept[1] = (size_t)w->dim, kept[2] = element;
+    }
+    struct cudaMemcpy3DParms in = {0}, out = {0};
+    in.srcPtr = (struct cudaPitchedPtr){w->f, n * element, n * element, n};
+    in.dstPtr = out.srcPtr = (struct cudaPitchedPtr){box, pitch, twice * element, twice};
+    out.dstPtr = (struct cudaPitchedPtr){w->u, n * element, n * element, n};
+    in.extent = out.extent = (struct cudaExtent){n * element, n, here_rows};
+    in.kind = out.kind = cudaMemcpyDeviceToDevice;
+    CUDA(cudaMemsetAsync(box, 0, bytes, here.stream));
+    CUDA(cudaMemcpy3DAsync(&in, here.stream));
+    const int failed = element == 4 ? cufftExecR2C(there, box, box) || cufftExecC2R(back, box, box)
+                                    : cufftExecD2Z(there, box, box) || cufftExecZ2D(back, box, box);
+    CUDA(cudaMemcpy3DAsync(&out, here.stream));
+    return failed ? PG_ERROR_CUDA : PG_OK;
+}
+#endif
+
 static pg_status run_norm(work *w)
 {
     double norm;
@@ -310,7 +350,7 @@ static double cycle_words(double c, int gamma)
    coarser solution (c) in place of u. */
 static double fmg_words(double c) { return (cycle_words(c, 1) - 1 + c + 1 + c) / (1 - c); }
 
-enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES, CG_BYTES, DIRECT_WORDS };
+enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES, CG_BYTES, DIRECT_WORDS, OPEN_WORDS };
 
 typedef struct operation {
     const char *name;
@@ -322,35 +362,41 @@ typedef struct operation {
     int floor;
     double words;                 /* for FIXED */
     double rtol;                  /* for run_solve */
+    int open;                     /* axes that are open: the last one, beside periodic ones; or all */
 } operation;
 
 enum { ANY = PG_F64 | PG_F32, D123 = 0xe, D23 = 0xc, D3 = 0x8 };
 
 /* f32 solves run in 3D only, f64 ones not in 1D: there the round-off floor of large grids lies above the tolerance. */
 static const operation operations[] = {
-    {"jacobi sweep", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0},
-    {"residual", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_residual, FIXED, 3, 0},
-    {"apply", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_apply, FIXED, 2, 0},
-    {"residual norm", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_check, FIXED, 3, 0},
-    {"norm", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_norm, FIXED, 1, 0},
-    {"dot", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_dot, FIXED, 2, 0},
-    {"red-black sweep", PG_RBGS, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0},
-    {"red-black 1 sweep", PG_RBGS, PG_PRECOND_DEFAULT, ANY, D123, run_one_sweep, FIXED, 3, 0},
-    {"SOR sweep", PG_SOR, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0},
-    {"V(2,1) cycle", PG_VCYCLE, PG_PRECOND_DEFAULT, ANY, D123, run_cycle, V_WORDS, 0, 0},
-    {"W(2,1) cycle", PG_WCYCLE, PG_PRECOND_DEFAULT, ANY, D123, run_cycle, W_WORDS, 0, 0},
-    {"FMG pass", PG_FMG, PG_PRECOND_DEFAULT, ANY, D123, run_solve, FMG_WORDS, 0, PG_NONE},
-    {"solve 1e-8", PG_FMG, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, SOLVE_WORDS, 0, 1e-8},
-    {"solve 1e-5", PG_FMG, PG_PRECOND_DEFAULT, PG_F32, D3, run_solve, SOLVE_WORDS, 0, 1e-5},
-    {"mixed solve 1e-10", PG_FMG | PG_MIXED, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, MIXED_BYTES, 0, 1e-10},
-    {"direct solve", PG_DIRECT, PG_PRECOND_DEFAULT, ANY, D23, run_solve, DIRECT_WORDS, 0, PG_NONE},
-    {"CG", PG_CG, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 8, PG_NONE},
-    {"CG, diagonal", PG_CG, PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 10, PG_NONE},
-    {"pipelined CG", PG_PIPECG, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 14, PG_NONE},
-    {"pipelined CG, diagonal", PG_PIPECG, PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 16, PG_NONE},
-    {"BiCGStab", PG_BICGSTAB, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 18, PG_NONE},
-    {"pipelined BiCGStab", PG_PIPEBICGSTAB, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 28, PG_NONE},
-    {"CG, cycle, mixed 1e-10", PG_CG | PG_MIXED, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, CG_BYTES, 0, 1e-10},
+    {"jacobi sweep", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0, 0},
+    {"residual", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_residual, FIXED, 3, 0, 0},
+    {"apply", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_apply, FIXED, 2, 0, 0},
+    {"residual norm", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_check, FIXED, 3, 0, 0},
+    {"norm", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_norm, FIXED, 1, 0, 0},
+    {"dot", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D123, run_dot, FIXED, 2, 0, 0},
+    {"red-black sweep", PG_RBGS, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0, 0},
+    {"red-black 1 sweep", PG_RBGS, PG_PRECOND_DEFAULT, ANY, D123, run_one_sweep, FIXED, 3, 0, 0},
+    {"SOR sweep", PG_SOR, PG_PRECOND_DEFAULT, ANY, D123, run_smooth, FIXED, 3, 0, 0},
+    {"V(2,1) cycle", PG_VCYCLE, PG_PRECOND_DEFAULT, ANY, D123, run_cycle, V_WORDS, 0, 0, 0},
+    {"W(2,1) cycle", PG_WCYCLE, PG_PRECOND_DEFAULT, ANY, D123, run_cycle, W_WORDS, 0, 0, 0},
+    {"FMG pass", PG_FMG, PG_PRECOND_DEFAULT, ANY, D123, run_solve, FMG_WORDS, 0, PG_NONE, 0},
+    {"solve 1e-8", PG_FMG, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, SOLVE_WORDS, 0, 1e-8, 0},
+    {"solve 1e-5", PG_FMG, PG_PRECOND_DEFAULT, PG_F32, D3, run_solve, SOLVE_WORDS, 0, 1e-5, 0},
+    {"mixed solve 1e-10", PG_FMG | PG_MIXED, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, MIXED_BYTES, 0, 1e-10, 0},
+    {"direct solve", PG_DIRECT, PG_PRECOND_DEFAULT, ANY, D23, run_solve, DIRECT_WORDS, 0, PG_NONE, 0},
+    {"slab solve", PG_DIRECT, PG_PRECOND_DEFAULT, ANY, D23, run_solve, DIRECT_WORDS, 0, PG_NONE, 1},
+    {"open solve", PG_DIRECT, PG_PRECOND_DEFAULT, ANY, D23, run_solve, OPEN_WORDS, 0, PG_NONE, 3},
+#ifdef PG_BENCH_CUDA
+    {"padding by cuFFT", PG_JACOBI, PG_PRECOND_DEFAULT, ANY, D23, run_padding, OPEN_WORDS, 0, 0, 0},
+#endif
+    {"CG", PG_CG, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 8, PG_NONE, 0},
+    {"CG, diagonal", PG_CG, PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 10, PG_NONE, 0},
+    {"pipelined CG", PG_PIPECG, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 14, PG_NONE, 0},
+    {"pipelined CG, diagonal", PG_PIPECG, PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 16, PG_NONE, 0},
+    {"BiCGStab", PG_BICGSTAB, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 18, PG_NONE, 0},
+    {"pipelined BiCGStab", PG_PIPEBICGSTAB, PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 28, PG_NONE, 0},
+    {"CG, cycle, mixed 1e-10", PG_CG | PG_MIXED, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, CG_BYTES, 0, 1e-10, 0},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -372,6 +418,7 @@ static double floor_bytes(const operation *op, unsigned precision, int dim, int 
         return 4 * (fmg_words(c) + (iterations - 1) * cycle_words(c, 1)) + 32 * ((iterations + 1) / 2);
     case CG_BYTES: return iterations * (4 * (cycle_words(c, 1) - 1) + 7 * 8 + 4 + 4 + 8 + 4);
     case DIRECT_WORDS: return word * 2 * (2 * dim - 1);
+    case OPEN_WORDS: return word * (dim == 3 ? 27 : 11);
     default: return word * op->words;
     }
 }
@@ -605,8 +652,12 @@ static void do_shape(const shape *s, unsigned precision)
                 if (w.r) array_fill(w.r, points, precision);
             }
         }
-        if (!no_arrays && !(created && created->flags == op->flags && created->precond == op->precond)) {
+        if (!no_arrays &&
+            !(created && created->flags == op->flags && created->precond == op->precond && created->open == op->open)) {
             pg_desc desc = describe(s, precision, op->flags, op->precond);
+            for (int q = 0; q < 2 * s->dim && op->open; q++)
+                desc.face[q].kind = q / 2 < s->dim - op->open ? PG_PERIODIC : PG_OPEN;
+            w.precision = precision, w.n = s->n, w.dim = s->dim;
             pg_destroy(w.solver);
             created = op;
             workspace = 0;
@@ -627,7 +678,7 @@ static void do_shape(const shape *s, unsigned precision)
 /* ---------------------------------------------------------------------------------------------------------------
    The stages of a direct solve, on this machine and, if that is a GPU, on its CPU too */
 
-static const operation stages_of = {"direct solve stages", PG_DIRECT, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, DIRECT_WORDS, 0, PG_NONE};
+static const operation stages_of = {"direct solve stages", PG_DIRECT, PG_PRECOND_DEFAULT, PG_F64, D23, run_solve, DIRECT_WORDS, 0, PG_NONE, 0};
 
 static const shape stage_shapes[] = {   /* all but 513 have n + 1 a power of two */
     {2, 63, PG_NODE, QUICK}, {2, 127, PG_NODE, ALWAYS}, {2, 255, PG_NODE, ALWAYS}, {2, 511, PG_NODE, QUICK},

@@ -24,7 +24,7 @@ F64, F32 = '#1f5fa8', '#9cc3ea'
 BARS = ['jacobi sweep', 'red-black sweep', 'SOR sweep', 'residual', 'apply', 'norm', 'dot',
         'V(2,1) cycle', 'W(2,1) cycle', 'FMG pass']
 TABLE = ['jacobi sweep', 'red-black sweep', 'V(2,1) cycle', 'FMG pass', 'solve 1e-8', 'mixed solve 1e-10', 'direct solve',
-         'CG', 'pipelined CG', 'BiCGStab', 'pipelined BiCGStab', 'CG, cycle, mixed 1e-10']
+         'slab solve', 'open solve', 'padding by cuFFT', 'CG', 'pipelined CG', 'BiCGStab', 'pipelined BiCGStab', 'CG, cycle, mixed 1e-10']
 NAMES = {'CG': 'CG iteration', 'pipelined CG': 'pipelined CG iteration', 'BiCGStab': 'BiCGStab iteration',
          'pipelined BiCGStab': 'pipelined BiCGStab iteration'}
 # what is solved, precision, what the picture calls it, colour
