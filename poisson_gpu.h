@@ -134,6 +134,7 @@ extern "C" {
     X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                          \
     X(PG_ERROR_CUDA, "a CUDA call failed")                                                         \
     X(PG_ERROR_COMM, "ranks disagree, or one is missing or has failed")
+
 /* How a solve ended; see TOLERANCES AND VERDICTS. */
 #define PG_OUTCOME_LIST(X)                                                                         \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this solver        */ \
@@ -468,11 +469,10 @@ PG_API const pg_abi_entry *pg_abi(void);
    agree with those of one rank to round-off, all else on the CPU bit by bit. More: bench/README.md.
 
    MEMORY, STREAMS, THREADS   Nothing is allocated after pg_create. Host arrays on a GPU are copied
-   in and out (2 grids more), and the call waits. A captured solve has the u, f, alpha and faces of
-   its call; the solver must outlive the graph. Before CUDA 12.4 (or with PG_NO_CONDITIONAL) the
-   host drives solves, with the same bits, and none is captured. A solver belongs to one thread at a
-   time. The same input on the same device gives the same bits, run after run, for any number of
-   threads; CPU and GPU to round-off.
+   in and out (2 grids more); the call waits. A captured solve has the u, f, alpha and faces of its
+   call; the solver must outlive the graph. Before CUDA 12.4 (or with PG_NO_CONDITIONAL) the host
+   drives solves, and none is captured. A solver belongs to one thread at a time. The same input on
+   the same device gives the same bits, for any number of threads; CPU and GPU to round-off.
 
    SWITCHES of compilation. What is left out is refused by name: PG_NO_F32 (and PG_MIXED),
    PG_NO_DIRECT (and cuFFT), PG_NO_KRYLOV, PG_NO_CELLS, PG_NO_DENSE, PG_NO_RANKS, PG_NO_CUDA.
