@@ -474,7 +474,6 @@ struct pgi_state : pgi_call {
     int fresh;          // a reduction has written its sums: see pgi_combine_ranks_on_gpu
 };
 
-// Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
 // PG_OPEN ends of a line. Beyond one the rows go on evenly, and u decays from point to point by the factor that solves
 // their equation: the first point outside, the ghost, is that times the last unknown.
 struct pgi_open_line {
@@ -486,6 +485,7 @@ struct pgi_open_line {
     pgi_grid ghost[2];    // a plane each
 };
 
+// Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
 struct pgi_elimination {
     int line;    // the axis, or -1
     int periodic;
@@ -794,9 +794,9 @@ struct pgi_transforms {
     const void *roots;       // CPU: of unity, of the complex transforms
 };
 
-// Several open axes: u is f convolved with the Green's function of the infinite lattice. Columns are padded to where
-// their copies do not meet; a closed end makes them odd or even. The function is a sum, over the nodes of an integral
-// over time, of products of heat kernels along the axes, and so is its spectrum, of their transforms.
+// Several open axes: u is f convolved with the Green's function of the infinite lattice. Columns are padded so
+// that periodic copies do not overlap; a closed end makes them odd or even. The function is a sum, over the nodes of an
+// integral over time, of products of heat kernels along the axes, and so is its spectrum, of their transforms.
 struct pgi_convolution {
     int some;
     int turn[3];                // of the axes in the order of their transforms
@@ -13950,8 +13950,8 @@ static pg_status pgi_plan_columns(pg_solver *s, pgi_line *const line[3])
     return PG_OK;
 }
 
-// The last pass gives the ghosts beyond a face: or both planes of an axis, the low face's, but of x, whose points are
-// not apart.
+// The last pass gives the ghosts beyond a face: or of both faces of an axis, the low one's turn. Planes along x, which
+// have no stride between their points, are given one by one.
 static int pgi_gives_ghosts(const pgi_line *l, int axis, int end)
 {
     return l->open[end] && (end == 0 || axis == 0 || !l->open[0]);
@@ -14004,8 +14004,8 @@ static pgi_line pgi_padded(const pgi_line *l, int n)
     return padded;
 }
 
-// How columns along an open axis are padded: at least so that values and their images are apart, to a length that
-// transforms fast. A point beyond each open end is a ghost.
+// How columns along an open axis are padded: at least so that images do not overlap, to a length that transforms fast.
+// A point beyond each open end is a ghost.
 static int pgi_plan_padding(pg_solver *s, const pgi_line *l, int a, int by_blocks)
 {
     pgi_transforms *const along = &s->direct.along[a];
@@ -14090,8 +14090,8 @@ static pg_status pgi_plan_convolution(pg_solver *s, pgi_line *const line[3])
     if (s->cuda) at_once = pgi_cut_fft(s, last, &unused);
 #endif
     for (int q = 0; q < 3; q++) {
-        static const int apart[] = {PGI_FORWARD, PGI_MULTIPLY, PGI_BACKWARD};
-        if (!at_once || q == 0) pgi_add_pass(s, at_once ? (int)PGI_THERE_AND_BACK : apart[q], last);
+        static const int one_by_one[] = {PGI_FORWARD, PGI_MULTIPLY, PGI_BACKWARD};
+        if (!at_once || q == 0) pgi_add_pass(s, at_once ? (int)PGI_THERE_AND_BACK : one_by_one[q], last);
     }
     int64_t n[3];
     for (int a = 0; a < 3; a++)
