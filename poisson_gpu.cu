@@ -773,6 +773,9 @@ enum pgi_direct_pass_kind {
     PGI_MULTIPLY,          // GPU: the same alone, where blocks do not transform the length
     PGI_ELIMINATE,         // GPU: in place
     PGI_STAGE,             // GPU: the right-hand side to where the next pass eliminates
+    PGI_GREEN_FORWARD,     // GPU: of a box that is open on all sides, complex transforms of padded columns there,
+    PGI_GREEN_CONVOLVE,    // there, times the spectrum, and back,
+    PGI_GREEN_BACKWARD,    // and back
     PGI_BY_MODES,          // GPU: products with the eigenvectors of all axes, by the exact solver of multigrid;
     PGI_PLANE_BY_MODES,    // of a small 2D problem, by one kernel;
     PGI_PLANE_PROGRAM      // with the control steps of a program around it
@@ -785,11 +788,23 @@ struct pgi_direct_pass {
     int hop;          // points from one plane of ghosts to the other, where it gives both
 };
 
+// The same of padded columns of complex numbers, 64 M of them that are not 0: radices 8, M or two factors of it, and 8.
+struct pgi_green_fft {
+    int axis, n, lanes, log_wide;    // lanes: threads of a column; columns that a block has
+    int radix[2];                    // between: those of M, or M and 1
+    unsigned per_lane, per_radix;    // 2^32 over lanes and over the first of them, rounded up
+    int column;                      // in shared memory, from column to column
+    pgi_divisor size[2];             // blocks of a row of columns, and such rows
+    size_t bytes;                    // of shared memory
+    const void *tables;              // see pgi_layout_green
+};
+
 // The transforms along an axis.
 struct pgi_transforms {
     pgi_series series[2];    // forward and back; PGI_IDENTITY: none
     pgi_span window;         // shorter than the series along open axes
     pgi_fft fft;             // GPU: how blocks transform; radix 0: cuFFT does,
+    pgi_green_fft green;     // or, of a box that is open on all sides, in complex numbers
     int64_t pairs;           // so many of columns at a time
     const void *roots;       // CPU: of unity, of the complex transforms
 };
@@ -801,6 +816,7 @@ struct pgi_convolution {
     int some;
     int turn[3];                // of the axes in the order of their transforms
     int first;                  // the turn of the first axis that is transformed, where the last pass ends in u
+    int complex;                // GPU: by complex transforms, see pgi_green_thread
     int margin[3][2];           // points beyond the ends of an axis: ghosts, where they are open
     int size[3];                // of the spectrum: rows, or of periodic columns frequencies
     int nodes;                  // terms of the sum
@@ -13765,6 +13781,7 @@ static void pgi_forget_direct(pg_solver *s)
 static pg_status pgi_plan_gpu_passes(pg_solver *s);
 static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3]);
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c);
+static void pgi_cut_green(const pg_solver *s, int axis, pgi_green_fft *c);
 static int pgi_fft_position(const pgi_fft *c, int type1, int u);
 static int pgi_fft_mode(const pgi_fft *c, int row);
 
@@ -13985,6 +14002,19 @@ static pg_status pgi_plan_passes(pg_solver *s, pgi_line *const line[3], int solv
 
 // ---- several open axes ----
 
+#if PGI_GPU
+// Complex transforms of padded columns: the longest, whether they take a length, and how many numbers a row along x
+// becomes, of n values, that is padded to so many: values i and i + padded/4 are real and imaginary parts.
+enum { PGI_GREEN_LONGEST = 2048, PGI_GREEN_THREADS = 512 };
+static int pgi_green_takes(int n)    // 64 times one or two factors of at most 8
+{
+    for (int p = 8; p > 0; p--)
+        if (n / 64 % p == 0 && n / 64 / p <= 8) return n % 64 == 0;
+    return 0;
+}
+static int pgi_green_width(int padded, int n) { return n < padded / 4 ? n : padded / 4; }
+#endif
+
 static int pgi_open_axes(pgi_line *const line[3])
 {
     return pgi_is_open(line[0]) + pgi_is_open(line[1]) + pgi_is_open(line[2]);
@@ -14059,6 +14089,53 @@ static void pgi_plan_ghosts(pg_solver *s, pgi_line *const line[3], int face)
     d->pass[d->passes - 1].shift += (face % 2 ? line[a]->n : -1) * pitch[a];
 }
 
+#if PGI_GPU
+// Whether complex transforms take a box that is open on all sides: where their lengths, which are rounded up more, do
+// not cost more than they save. Half of the numbers of x are real parts, see pgi_green_thread.
+static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
+{
+    pgi_direct *const d = &s->direct;
+    pgi_convolution *const c = &d->convolution;
+    const int64_t line_of_cache = 128 / (int64_t)pgi_element(s->desc.flags);
+    double padded = 1, half = 1;
+    pgi_series series[3];
+    for (int a = 0; a < 3; a++) {
+        if (a == 1 && line[1]->n == 1 && !pgi_is_open(line[1])) continue;
+        if (!line[a]->open[0] || !line[a]->open[1] || !pgi_plan_padding(s, line[a], a, 1)) return 0;
+        half *= d->along[a].series[0].n / 2;
+        int n = (line[a]->n + 63) / 64 * 64;
+        while (n <= PGI_GREEN_LONGEST && !pgi_green_takes(n)) n += 64;
+        if (n > PGI_GREEN_LONGEST) return 0;
+        const pgi_line around = pgi_padded(line[a], 2 * n);
+        series[a] = pgi_series_of(&around, 0);
+        padded *= n;
+    }
+    if (padded > 2 * half) return 0;
+    const int flat = line[1]->n == 1 && !pgi_is_open(line[1]);
+    for (int a = 0; a < 3; a++) {
+        if (a == 1 && flat) continue;
+        d->along[a].series[0] = d->along[a].series[1] = series[a];
+        d->along[a].window = {1, line[a]->n};
+        c->size[a] = series[a].n / 2 + 1;
+        c->margin[a][0] = c->margin[a][1] = 1;
+    }
+    if (flat) c->size[1] = 1;
+    c->complex = 1;
+    d->lines.line = -1;
+    d->lines.scale = 0.5;    // of the sums that separate real parts
+    static const int kind[] = {PGI_GREEN_FORWARD, PGI_GREEN_FORWARD, PGI_GREEN_CONVOLVE, PGI_GREEN_BACKWARD,
+                               PGI_GREEN_BACKWARD},
+                     axis[] = {2, 1, 0, 1, 2};
+    for (int q = 0; q < 5; q++)
+        if (axis[q] != 1 || !flat) pgi_add_pass(s, kind[q], axis[q]);
+    const int64_t width = pgi_green_width(series[0].n, line[0]->n) + 1;
+    const int64_t sj = 2 * ((width + line_of_cache / 2 - 1) / (line_of_cache / 2) * (line_of_cache / 2)),
+                  sk = sj * (flat ? 1 : series[1].n);
+    d->between = {NULL, 0, sj, sk, sk * series[2].n};
+    return 1;
+}
+#endif
+
 // Closed axes first, where columns are short; then open ones, the last of them there and back.
 static pg_status pgi_plan_convolution(pg_solver *s, pgi_line *const line[3])
 {
@@ -14066,6 +14143,9 @@ static pg_status pgi_plan_convolution(pg_solver *s, pgi_line *const line[3])
     pgi_convolution *const c = &d->convolution;
     int turns = 0, last = 0;
     c->some = 1;
+#if PGI_GPU
+    if (s->cuda && pgi_plan_green(s, line)) return PG_OK;
+#endif
     for (int open = 0; open < 2; open++)
         for (int a = 0; a < 3; a++)
             if (pgi_is_open(line[a]) == open) c->turn[a] = turns++, last = a;
@@ -14439,11 +14519,25 @@ template <class T> static void pgi_layout_fft(pgi_fft *c, int kind, pgi_arena *a
     pgi_layout_places(c, kind == PGI_DCT1, arena);
 }
 
+// The tables of complex transforms of padded columns. Of thread t: the root exp(-pi i t / n), what odd frequencies take
+// more, and powers 1, 2 and 4 of its square; then, for each stage between, powers of the roots of the numbers it takes.
+template <class T> static void pgi_layout_green(pgi_green_fft *c, pgi_arena *arena)
+{
+    const int first = 4 * c->lanes, second = first + c->lanes, inner = 8 * c->radix[1];
+    c->tables = pgi_take_roots<T>(arena, second + inner, [&](int q) {
+        const int entry = q / c->lanes, t = q % c->lanes;
+        if (q >= second) return pgi_root((q - second) / 8 * ((q - second) % 8), inner);
+        if (q >= first) return pgi_root((q - first) / inner * ((q - first) % inner), c->lanes);
+        return entry > 0 ? pgi_root((int64_t)t << (entry - 1), c->n) : pgi_root(t, 2 * (int64_t)c->n);
+    });
+}
+
 // Twiddles and roots of unity of the transforms along an axis.
 template <class T> static void pgi_layout_transforms(pg_solver *s, pgi_arena *arena, pgi_transforms *along)
 {
     pgi_series *const series = along->series;
     const int type4 = series->kind == PGI_DCT4, n = series->n, length = series->length;
+    if (s->direct.convolution.complex) return pgi_layout_green<T>(&along->green, arena);
     if (along->fft.radix) return pgi_layout_fft<T>(&along->fft, series->kind, arena);
     if (series->kind != PGI_FOURIER && !(type4 && n % 2))
         series[0].twiddle = series[1].twiddle = pgi_take_roots<T>(arena, length + 1, [&](int64_t k) {
@@ -14623,7 +14717,9 @@ static void pgi_layout_kernels(pg_solver *s, pgi_line *const line[3], pgi_arena 
         for (int k = 0; k < (int)period && host; k++) ((double *)host)[k] = pgi_root(k, (int64_t)period).x;
         c->angle[a] = (const int *)pgi_take_table(arena, ((size_t)c->size[a] + 1) * sizeof(int), &host);
         for (int k = 0; k < c->size[a] && host; k++) {
-            pgi_mode_angle(&padded, pgi_mode_in_row(s->direct.along[a], k), &p, &period);
+            const int split = c->complex && a == 0, n = c->size[a] - 1;    // even frequencies, then odd ones
+            const int mode = !split ? pgi_mode_in_row(s->direct.along[a], k) : k <= n / 2 ? 2 * k : 2 * k - n - 1;
+            pgi_mode_angle(&padded, mode, &p, &period);
             ((int *)host)[k] = (int)p;
         }
         if (host) ((int *)host)[c->size[a]] = (int)period;
@@ -16798,6 +16894,362 @@ static __global__ void __launch_bounds__(PGI_FFT_THREADS, R == 8 ? 2 : 3)
     pgi_fft_store<T, PADDED>(t, to, block + thread::PER * t.column, way == PGI_TO_MODES, x, y);
 }
 
+// ---- complex transforms: a box that is open on all sides ----
+
+// Values i and i + n/2 of a row along x are the real and the imaginary part of one number. Transforms along z and y are
+// of these numbers as they are; along x, which is last, those of frequencies (ky, kz) and (-ky, -kz) together tell the
+// coefficients of both halves of a row, and as values are real, a row solves for its image too. So every transform is
+// complex and nobody looks for pairs of frequencies in a column. Of a column of n values that is padded to 2 n the even
+// frequencies are a transform of the n values, the odd ones that of values times exp(-pi i j / n): a block does one
+// after the other, and zeros are neither read nor transformed. On the way back it adds them, and has the values beyond
+// both ends from their differences. Memory has even frequencies first.
+
+// What a kernel knows of the box: so many points, as many numbers of a column, and of x.
+struct pgi_green {
+    int n[3], length[3], width;
+    int flat;    // 2D: x and z
+};
+struct pgi_green_place {
+    int column, row, problem;
+};
+
+namespace
+{
+// A thread of a transform of a column. It has one butterfly of radix 8 at either end: numbers lane + r lanes, r < 8,
+// and as many frequencies lane + r lanes of those that are even, or odd. In shared memory number q of part k, which the
+// butterflies leave, is at 9 q + k, so that neighbours meet no conflicts of banks; columns lie side by side, or, along
+// x, one after the other.
+template <class T, int ALONG_X> struct pgi_green_thread {
+    typedef pgi_complex<T> number;
+    enum { ROW = 9 };
+    const pgi_green_fft &c;
+    number *memory;    // of the column
+    int lane, column;
+
+    __device__ pgi_green_thread(const pgi_green_fft &plan, number *all) : c(plan)
+    {
+        const int thread = pgi_anew((int)threadIdx.x), row = pgi_over(thread, plan.per_lane);
+        column = ALONG_X ? row : thread & ((1 << plan.log_wide) - 1);
+        lane = ALONG_X ? thread - row * plan.lanes : thread >> plan.log_wide;
+        memory = all + column * plan.column;
+    }
+    __device__ int wide() const { return ALONG_X ? 1 : 1 << c.log_wide; }
+    // Its column, of a row of columns that lie side by side, of a problem; and where such a row begins.
+    __device__ pgi_green_place place() const
+    {
+        const int line = pgi_over((int)blockIdx.x, c.size[0]), problem = pgi_over(line, c.size[1]),
+                  wide = ALONG_X ? (int)blockDim.x / c.lanes : 1 << c.log_wide;
+        return {((int)blockIdx.x - line * c.size[0].number) * wide + column, line - problem * c.size[1].number,
+                problem};
+    }
+    __device__ T *row_of(const pgi_grid &g, const pgi_green_place &at) const
+    {
+        return pgi_data<T>(g) + at.problem * g.problem + at.row * (c.axis == 2 ? g.sj : g.sk);
+    }
+    __device__ int64_t pitch_of(const pgi_grid &g) const { return c.axis == 2 ? g.sk : g.sj; }
+    __device__ const number *tables() const { return (const number *)c.tables; }
+
+    // Times what makes frequencies odd: here that of number r lanes, and, after the butterflies, that of the lane.
+    template <int BACK> static __device__ void turn(number (&v)[8])
+    {
+        const T c1 = (T)0.92387953251128675613, s1 = (T)0.38268343236508977173, h = (T)0.70710678118654752440;
+        const T x[8] = {1, c1, h, s1, 0, -s1, -h, -c1}, y[8] = {0, s1, h, c1, 1, c1, h, s1};
+        PGI_UNROLLED
+        for (int r = 1; r < 8; r++)
+            v[r] = r != 4 ? pgi_times(v[r], pgi_complex_of(x[r], BACK ? y[r] : -y[r]))
+                   : BACK ? pgi_complex_of(-v[r].y, v[r].x)
+                          : pgi_complex_of(v[r].y, -v[r].x);
+    }
+    template <int BACK> __device__ void twiddle(int odd, number (&v)[8]) const
+    {
+        const number *const own = tables() + lane;
+        if (odd) {
+            const number w = BACK ? pgi_conjugate(own[0]) : own[0];
+            PGI_UNROLLED
+            for (int k = 0; k < 8; k++) v[k] = pgi_times(v[k], w);
+        }
+        pgi_twiddle<BACK, T>(v, [&](int k) { return own[(k == 4 ? 3 : k) * c.lanes]; });
+    }
+    // A stage between: butterflies of numbers 8 `step` apart, for all parts and all numbers modulo 8, at places that
+    // are 8 `apart` apart; twiddles of the first stage depend on the place. A thread writes where it has read.
+    template <int P, int BACK>
+    __device__ void stage(int lanes, int total, int step, int apart, const number *roots, int by_place) const
+    {
+        PGI_ROLLED
+        for (int at = lane; at < total; at += lanes) {
+            const int low = at % 8, part = at / 8 % 8, here = at / 64;
+            number *const p = memory + ((low + 8 * here * apart) * ROW + part) * wide();
+            const number *const own = roots + low + by_place * here;
+            const auto power = [&](int k) { return own[k * 8 * step]; };
+            number v[P];
+            PGI_UNROLLED
+            for (int r = 0; r < P; r++) v[r] = p[r * step * 8 * ROW * wide()];
+            if (BACK) pgi_twiddle<1, T>(v, power);
+            pgi_short_transform<BACK>(v);
+            if (!BACK) pgi_twiddle<0, T>(v, power);
+            PGI_UNROLLED
+            for (int r = 0; r < P; r++) p[r * step * 8 * ROW * wide()] = v[r];
+            if (total == lanes) break;
+        }
+    }
+    // The only one, where the number of threads is known, or one of two.
+    template <int P, int BACK, int ONLY> __device__ void stage_of(int second, const number *roots) const
+    {
+        const int m = c.radix[1];
+        if (ONLY)
+            stage<P, BACK>(8 * P, 64, 1, 1, roots, 0);
+        else
+            stage<P, BACK>(c.lanes, (int)((unsigned)c.n / P), second ? 1 : m, second ? m : 1, roots, second ? 0 : 8);
+    }
+    template <int BACK, int ONLY> __device__ void any_stage(int second) const
+    {
+        const number *const roots = tables() + (second ? 5 : 4) * c.lanes;
+        switch (c.radix[second]) {
+        case 2: stage_of<2, BACK, ONLY>(second, roots); break;
+        case 3: stage_of<3, BACK, ONLY>(second, roots); break;
+        case 4: stage_of<4, BACK, ONLY>(second, roots); break;
+        case 5: stage_of<5, BACK, ONLY>(second, roots); break;
+        case 6: stage_of<6, BACK, ONLY>(second, roots); break;
+        case 7: stage_of<7, BACK, ONLY>(second, roots); break;
+        case 8: stage_of<8, BACK, ONLY>(second, roots); break;
+        }
+        __syncthreads();
+    }
+    template <int BACK> __device__ void middle() const
+    {
+        __syncthreads();
+        if (c.radix[1] > 1) {
+            any_stage<BACK, 0>(BACK);
+            any_stage<BACK, 0>(!BACK);
+        } else if (c.radix[0] > 1) {
+            any_stage<BACK, 1>(0);
+        }
+    }
+    // The butterflies of the first stage, and of the last, whose frequencies are lane + r lanes.
+    __device__ number *first() const { return memory + lane * ROW * wide(); }
+    __device__ number *last() const
+    {
+        const int rest = lane / 8, high = pgi_over(rest, c.per_radix);
+        return memory + (8 * ((rest - high * c.radix[0]) * c.radix[1] + high) * ROW + lane % 8) * wide();
+    }
+    // A thread reads where it writes next, but for its first butterfly after the last one.
+    __device__ void there(int odd, number (&v)[8]) const
+    {
+        number *const p = first();
+        if (odd) turn<0>(v);
+        pgi_butterfly<8>(v);
+        twiddle<0>(odd, v);
+        PGI_UNROLLED
+        for (int k = 0; k < 8; k++) p[k * wide()] = v[k];
+        middle<0>();
+        const number *const q = last();
+        PGI_UNROLLED
+        for (int k = 0; k < 8; k++) v[k] = q[k * ROW * wide()];
+        pgi_butterfly<8>(v);
+    }
+    __device__ void back(int odd, number (&v)[8]) const
+    {
+        number *const q = last();
+        pgi_short_transform<1>(v);
+        PGI_UNROLLED
+        for (int k = 0; k < 8; k++) q[k * ROW * wide()] = v[k];
+        middle<1>();
+        const number *const p = first();
+        PGI_UNROLLED
+        for (int k = 0; k < 8; k++) v[k] = p[k * wide()];
+        twiddle<1>(odd, v);
+        pgi_short_transform<1>(v);
+        if (odd) turn<1>(v);
+    }
+    // From what even and odd frequencies give, the values of rows -1 to n.
+    template <class Store>
+    __device__ void unite(int n, const number (&even)[8], const number (&odd)[8], Store store) const
+    {
+        PGI_UNROLLED
+        for (int r = 0; r < 8; r++) {
+            const int row = lane + r * c.lanes;
+            if (row <= n) store(row, pgi_sum(even[r], odd[r]));
+        }
+        if (lane == c.lanes - 1) store(-1, pgi_difference(even[7], odd[7]));
+        if (lane == 0 && n == c.n) store(n, pgi_difference(even[0], odd[0]));
+    }
+};
+}    // namespace
+
+// From values to coefficients along z, of the right-hand side, and along y, in place   Moves 3 words a value
+// Overlap: in place
+template <class T> static __global__ void __launch_bounds__(PGI_GREEN_THREADS, 2)
+    pgi_green_forward_kernel(pgi_grid from, pgi_grid to, const __grid_constant__ pgi_green g,
+                             const __grid_constant__ pgi_green_fft c)
+{
+    typedef pgi_complex<T> number;
+    PGI_DYNAMIC_SHARED(number, memory);
+    pgi_await();
+    PGI_ROLLED
+    for (int odd = 1; odd >= 0; odd--) {    // so that the values are still there for the second half
+        number v[8];
+        {
+            const pgi_green_thread<T, 0> t(c, memory);
+            const pgi_green_place at = t.place();
+            const int i = at.column, half = g.length[0] / 2, real = c.axis == 2, both = i + half < g.n[0];
+            const int64_t pitch = t.pitch_of(from);
+            const T *p = t.row_of(from, at) + (real ? i : 2 * i) + t.lane * pitch;
+            PGI_UNROLLED
+            for (int r = 0; r < 8; r++, p += c.lanes * pitch) {
+                const int here = i < g.width && t.lane + r * c.lanes < g.n[c.axis];
+                v[r] = number();
+                if (here && !real) v[r] = *(const number *)p;
+                if (here && real) v[r].x = pgi_fetch_once(p);
+                if (here && real && both) v[r].y = pgi_fetch_once(p + half);
+            }
+        }
+        if (!odd) __syncthreads();
+        pgi_green_thread<T, 0>(c, memory).there(odd, v);
+        const pgi_green_thread<T, 0> t(c, memory);
+        const pgi_green_place at = t.place();
+        const int64_t pitch = t.pitch_of(to);
+        T *p = t.row_of(to, at) + 2 * at.column + (t.lane + odd * c.n) * pitch;
+        PGI_UNROLLED
+        for (int r = 0; r < 8; r++, p += c.lanes * pitch)
+            if (at.column < g.width) *(number *)p = v[r];
+    }
+}
+
+// Where the row of a frequency is that is so much of the period, or its image; and which frequency a row has, or its
+// image if that is lower.
+static PGI_HD inline int pgi_green_row(int frequency, int n)
+{
+    const int f = frequency < 2 * n ? frequency : 0;
+    return f % 2 ? n + f / 2 : f / 2;
+}
+static PGI_HD inline int pgi_green_frequency(int row, int n) { return row < n ? 2 * row : 2 * (row - n) + 1; }
+
+// There along x, times the spectrum, and back   Moves 5 words a coefficient   Overlap: in place
+// A row and its image; rows of frequency 0, and n, along z have their images among them.
+template <class T> static __global__ void __launch_bounds__(PGI_GREEN_THREADS / 2, sizeof(T) == sizeof(double) ? 2 : 3)
+    pgi_green_convolve_kernel(pgi_grid to, const __grid_constant__ pgi_green g, const __grid_constant__ pgi_green_fft c,
+                              const T *spectrum)
+{
+    typedef pgi_complex<T> number;
+    PGI_DYNAMIC_SHARED(number, memory);
+    const pgi_green_thread<T, 1> t(c, memory);
+    const pgi_green_place at = t.place();
+    const int ny = g.length[1], nz = g.length[2], kz = g.flat ? at.column : at.row;
+    const int y = g.flat ? 0 : at.column, ky = g.flat ? 0 : pgi_green_frequency(y, ny);
+    const int inside = g.flat ? kz <= nz : y < 2 * ny && ((kz > 0 && kz < nz) || ky <= ny);
+    T *const base = pgi_data<T>(to) + at.problem * to.problem;
+    number *const p = (number *)(base + y * to.sj + pgi_green_row(kz, nz) * to.sk) + t.lane;
+    number *const q = (number *)(base + (g.flat ? 0 : pgi_green_row(2 * ny - ky, ny)) * to.sj +
+                                 pgi_green_row(2 * nz - kz, nz) * to.sk) +
+                      t.lane;
+    const T *const own =
+        spectrum +
+        (inside ? ((int64_t)kz * (g.flat ? 1 : ny + 1) + (ky <= ny ? ky : 2 * ny - ky)) * (g.length[0] + 1) : 0);
+    const int n = g.n[0];
+    number even[8], v[8];
+    pgi_await();
+    PGI_UNROLLED
+    for (int odd = 0; odd < 2; odd++) {
+        PGI_UNROLLED
+        for (int r = 0; r < 4; r++) {
+            number a = number(), b = number();
+            if (inside && t.lane + r * c.lanes < g.width) a = p[r * c.lanes], b = q[r * c.lanes];
+            v[r] = pgi_complex_of(a.x + b.x, a.y - b.y);
+            v[r + 4] = pgi_complex_of(a.y + b.y, b.x - a.x);
+        }
+        t.there(odd, v);
+        PGI_UNROLLED
+        for (int r = 0; r < 8; r++) {
+            const int k = t.lane + r * c.lanes, image = c.n - odd - k;
+            v[r] = pgi_scaled(v[r], own[(k < image ? k : image) + odd * (c.n / 2 + 1)]);
+        }
+        t.back(odd, v);
+        PGI_UNROLLED
+        for (int r = 0; r < 8 && !odd; r++) even[r] = v[r];
+    }
+    number *const beyond = t.memory + c.lanes * t.ROW;
+    PGI_UNROLLED
+    for (int r = 0; r < 4; r++) {
+        const number a = pgi_sum(even[r], v[r]), b = pgi_sum(even[r + 4], v[r + 4]);
+        if (!inside || t.lane + r * c.lanes >= g.width) continue;
+        p[r * c.lanes] = pgi_complex_of(a.x - b.y, a.y + b.x);
+        q[r * c.lanes] = pgi_complex_of(a.x + b.y, b.x - a.y);
+    }
+    t.unite(n, even, v, [&](int row, number value) {
+        if (row < 0 || row == n) beyond[row > 0] = value;
+    });
+    __syncthreads();
+    if (t.lane > 0 || !inside) return;
+    const number a = beyond[0], b = beyond[1];
+    p[g.width] = pgi_complex_of(a.x - b.y, a.y + b.x);
+    q[g.width] = pgi_complex_of(a.x + b.y, b.x - a.y);
+}
+
+// The planes beyond the faces, in the order of faces.
+struct pgi_green_ghosts {
+    pgi_grid face[6];
+};
+
+// From coefficients to values along y, in place with one row below, and along z, to u and to ghosts   Moves 3 words a
+// value   Overlap: in place
+template <class T> static __global__ void __launch_bounds__(PGI_GREEN_THREADS, sizeof(T) == sizeof(double) ? 1 : 2)
+    pgi_green_backward_kernel(pgi_grid from, pgi_grid to, const __grid_constant__ pgi_green g,
+                              const __grid_constant__ pgi_green_fft c, const __grid_constant__ pgi_green_ghosts ghosts)
+{
+    typedef pgi_complex<T> number;
+    PGI_DYNAMIC_SHARED(number, memory);
+    number even[8], v[8];
+    pgi_await();
+    PGI_UNROLLED
+    for (int odd = 0; odd < 2; odd++) {
+        {
+            const pgi_green_thread<T, 0> t(c, memory);
+            const pgi_green_place at = t.place();
+            const int64_t pitch = t.pitch_of(from);
+            const T *p = t.row_of(from, at) + 2 * at.column + (t.lane + odd * c.n) * pitch;
+            PGI_UNROLLED
+            for (int r = 0; r < 8; r++, p += c.lanes * pitch)
+                v[r] = at.column <= g.width ? *(const number *)p : number();
+        }
+        if (odd) __syncthreads();
+        pgi_green_thread<T, 0>(c, memory).back(odd, v);
+        PGI_UNROLLED
+        for (int r = 0; r < 8 && !odd; r++) even[r] = v[r];
+    }
+    const pgi_green_thread<T, 0> t(c, memory);
+    const pgi_green_place at = t.place();
+    const int i = at.column, half = g.length[0] / 2, n = g.n[c.axis];
+    if (i > g.width) return;
+    if (c.axis == 1) {
+        number *const p = (number *)t.row_of(to, at) + i;
+        t.unite(n, even, v, [&](int k, number value) { p[(k + 1) * (to.sj / 2)] = value; });
+        return;
+    }
+    // Numbers are two values of u, or, on the last one of a row, the ghosts at both ends of it.
+    const int at_end = i == g.width, j = g.flat ? 0 : at.row - 1, j_inside = j >= 0 && j < g.n[1];
+    const int64_t pitch = at_end ? ghosts.face[0].sk : j_inside ? to.sk : ghosts.face[2].sk;
+    if (at_end && !j_inside) return;
+    const auto place = [&](const pgi_grid &grid, int x) {
+        return pgi_data<T>(grid) + at.problem * grid.problem + x + (j_inside ? j : 0) * grid.sj;
+    };
+    T *const real = at_end     ? place(ghosts.face[0], 0)
+                    : j_inside ? place(to, i)
+                    : j < 0    ? place(ghosts.face[2], i)
+                               : place(ghosts.face[3], i),
+             *const imaginary = at_end ? place(ghosts.face[1], 0) : real + half;
+    const int both = at_end || i + half < g.n[0];
+    t.unite(n, even, v, [&](int k, number value) {
+        if (k >= 0 && k < n) {
+            pgi_store_once(real + k * pitch, value.x);
+            if (both) pgi_store_once(imaginary + k * pitch, value.y);
+        } else if (!at_end && j_inside) {
+            T *const ghost = k < 0 ? place(ghosts.face[4], i) : place(ghosts.face[5], i);
+            ghost[0] = value.x;
+            if (both) ghost[half] = value.y;
+        }
+    });
+}
+
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
 static int pgi_factor(int length, int six, unsigned char radix[PGI_STAGES])
 {
@@ -17553,12 +18005,71 @@ template <class T> static void pgi_cuda_multiply(pg_solver *s, const pgi_direct_
                range[0], columns);
 }
 
+// How a block transforms columns of numbers: as many side by side as fill lines of memory, or, along x, few, as its
+// barriers are for few.
+static void pgi_cut_green(const pg_solver *s, int axis, pgi_green_fft *c)
+{
+    const int n = s->direct.along[axis].series[0].n / 2, element = 2 * (int)pgi_cycle_element(s->desc.flags);
+    memset(c, 0, sizeof *c);
+    if (s->direct.along[axis].series[0].kind == PGI_IDENTITY) return;
+    c->axis = axis, c->n = n, c->lanes = n / 8;
+    c->radix[0] = 1;
+    for (int p = 8; p > 1 && c->radix[0] == 1; p--)
+        if (n / 64 % p == 0 && n / 64 / p <= 8) c->radix[0] = p;
+    c->radix[1] = n / 64 / c->radix[0];
+    c->per_lane = pgi_inverse_up(c->lanes);
+    c->per_radix = pgi_inverse_up(c->radix[0]);
+    const int most = axis == 0 ? 64 : PGI_GREEN_THREADS;
+    while ((axis == 0 || c->log_wide < 3) && c->lanes << (c->log_wide + 1) <= most) c->log_wide++;
+    c->column = axis == 0 ? 9 * c->lanes + 2 : 1;    // two numbers more: beyond the ends of a row
+    c->bytes = (size_t)element * (size_t)((axis == 0 ? c->column : 9 * c->lanes) << c->log_wide);
+}
+
+template <class T> static void pgi_cuda_green(pg_solver *s, const pgi_direct_pass &pass, pgi_grid from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    pgi_green_fft c = d.along[pass.axis].green;
+    const pgi_series *const x = d.along[0].series, *const y = d.along[1].series, *const z = d.along[2].series;
+    const int backward = pass.kind == PGI_GREEN_BACKWARD, wide = 1 << c.log_wide, flat = y->kind == PGI_IDENTITY;
+    const pgi_green g = {{s->work.n[0], s->work.n[1], s->work.n[2]},
+                         {x->n / 2, y->n / 2, z->n / 2},
+                         pgi_green_width(x->n, s->work.n[0]),
+                         flat};
+    // Columns side by side, and rows of them.
+    const int columns = pass.axis > 0 ? g.width + backward
+                        : flat        ? z->n / 2 + 1
+                                      : y->n,
+              rows = pass.axis == 1   ? z->n
+                     : pass.axis == 2 ? (flat ? 1 : g.n[1] + 2 * backward)
+                     : flat           ? 1
+                                      : z->n / 2 + 1;
+    c.size[0] = pgi_divisor_of((columns + wide - 1) / wide);
+    c.size[1] = pgi_divisor_of(rows);
+    const int64_t blocks = (int64_t)c.size[0].number * rows * s->together;
+    const dim3 threads((unsigned)(c.lanes << c.log_wide));
+    const int early = s->clusters && blocks * threads.x <= 16 * PGI_BLOCK * (int64_t)s->multiprocessors;
+    if (pass.kind == PGI_GREEN_FORWARD) {
+        PGI_LAUNCH_AS(s, early, blocks, threads, c.bytes, pgi_green_forward_kernel<T>, from, to, g, c);
+    } else if (pass.kind == PGI_GREEN_CONVOLVE) {
+        PGI_LAUNCH_AS(s, early, blocks, threads, c.bytes, pgi_green_convolve_kernel<T>, to, g, c,
+                      (const T *)d.lines.spectrum);
+    } else {
+        pgi_green_ghosts ghosts;
+        memset(&ghosts, 0, sizeof ghosts);
+        for (int q = 0; q < 6; q++) ghosts.face[q] = pgi_ghost_now(s, q);
+        PGI_LAUNCH_AS(s, early, blocks, threads, c.bytes, pgi_green_backward_kernel<T>, from, to, g, c, ghosts);
+    }
+}
+
 template <class T> static void pgi_cuda_direct_pass(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass,
                                                     pgi_rhs from, pgi_grid to)
 {
     switch (pass.kind) {
     case PGI_ELIMINATE: pgi_cuda_eliminate<T>(s, l, to); return;
     case PGI_MULTIPLY: pgi_cuda_multiply<T>(s, pass, to); return;
+    case PGI_GREEN_FORWARD:
+    case PGI_GREEN_CONVOLVE:
+    case PGI_GREEN_BACKWARD: pgi_cuda_green<T>(s, pass, from.f, to); return;
     case PGI_BY_MODES: pgi_cuda_solve_coarsest<T>(s, l, to, from, 1); return;
     case PGI_PLANE_BY_MODES:
     case PGI_PLANE_PROGRAM: pgi_cuda_small2d<T>(s, from, to, pass.kind == PGI_PLANE_PROGRAM); return;
@@ -17656,7 +18167,10 @@ static pg_status pgi_plan_gpu_passes(pg_solver *s)
     d->lines.constant = s->mixed || s->krylov || s->desc.batch > 1 || d->open ? 0 : 1;
     for (int a = 0; a < 3; a++) {
         pgi_transforms *const along = &d->along[a];
-        if (!pgi_cut_fft(s, a, &along->fft)) along->fft.radix = 0;
+        if (d->convolution.complex)
+            pgi_cut_green(s, a, &along->green);
+        else if (!pgi_cut_fft(s, a, &along->fft))
+            along->fft.radix = 0;
         if (along->series[0].kind != PGI_DCT1) continue;
         d->lines.constant /= 2;                       // half of it becomes the constant
         if (along->fft.radix) d->lines.scale /= 2;    // see fold
@@ -23784,19 +24298,27 @@ struct pgi_factors_of_axis {
         to[(int64_t)node * size + row] = weight ? weight[node] * sum : sum;
     }
 };
+// Sums of products, some along the last axis at once: they share what is of the other axes.
 template <class T> struct pgi_make_spectrum {
+    enum { TOGETHER = 8 };
     const double *factor[3];
     T *to;
     int nodes, size[3];
     double scale;
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD void operator()(int i, int j, int group) const
     {
-        double sum = 0;
+        const int first = group * TOGETHER;
+        double sum[TOGETHER] = {};
         PGI_ROLLED
-        for (int q = 0; q < nodes; q++)
-            sum += factor[0][(int64_t)q * size[0] + i] * factor[1][(int64_t)q * size[1] + j] *
-                   factor[2][(int64_t)q * size[2] + k];
-        to[i + size[0] * (j + (int64_t)size[1] * k)] = (T)(scale * sum);
+        for (int q = 0; q < nodes; q++) {
+            const double own = factor[0][(int64_t)q * size[0] + i] * factor[1][(int64_t)q * size[1] + j];
+            const double *const last = factor[2] + (int64_t)q * size[2];
+            PGI_UNROLLED
+            for (int r = 0; r < TOGETHER; r++) sum[r] += own * last[first + r < size[2] ? first + r : size[2] - 1];
+        }
+        PGI_UNROLLED
+        for (int r = 0; r < TOGETHER; r++)
+            if (first + r < size[2]) to[i + size[0] * (j + (int64_t)size[1] * (first + r))] = (T)(scale * sum[r]);
     }
 };
 }    // namespace
@@ -23821,7 +24343,8 @@ static void pgi_begin_convolution(pg_solver *s)
                                            c.nodes,
                                            {c.size[0], c.size[1], c.size[2]},
                                            s->direct.lines.scale};
-        pgi_for_points(s, c.size, body);
+        const int n[3] = {c.size[0], c.size[1], (c.size[2] + body.TOGETHER - 1) / body.TOGETHER};
+        pgi_for_points(s, n, body);
     });
 }
 #else

@@ -317,6 +317,77 @@ static void each_problem_of_a_batch_has_its_ghosts(void **state)
     }
 }
 
+/* A box that is open on all sides, of sizes that are and are not those of fast transforms, with rows that are not packed:
+   u, and slopes at faces, which know the ghosts, are those that the CPU finds with a point more beyond every side. */
+static void a_box_may_have_any_size(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const int size[][3] = {{64, 64, 1}, {33, 70, 1}, {260, 100, 1}, {130, 5, 1}, {40, 34, 47}, {64, 33, 64}, {36, 65, 40}};
+    rng r = {397};
+    for (int c = 0; c < full_or_small(7, 5); c++)
+        for (int single = 0; single < 2; single++) {
+            static open_box b, wide;
+            memset(&b, 0, sizeof b);
+            pg_desc *const d = &b.desc, *const w = &wide.desc;
+            const int batch = c % 3 == 0 && !single ? 2 : 1;
+            d->backend = backend, d->dim = size[c][2] > 1 ? 3 : 2, d->batch = batch;
+            d->flags = PG_DIRECT | (single ? PG_F32 : PG_F64), d->alpha = c % 2 ? 0.7 : 0;
+            for (int a = 0; a < 3; a++) d->n[a] = size[c][a];
+            for (int a = 0; a < d->dim; a++) {
+                d->h[a] = 0.1 + 0.03 * a, d->centring[a] = PG_CELL, set_ends(d, a, "OO");
+                b.beyond[a][0] = b.beyond[a][1] = 1;
+            }
+            widen(&b, &wide);
+            w->backend = PG_CPU;
+            const int beyond_z = d->dim == 3;
+            const int64_t sj = d->n[0] + c % 3, sk = sj * d->n[1] + 5 * (c % 2), problem = sk * d->n[2];
+            const int64_t stride[3] = {sj, sk, problem};
+            memcpy(d->stride_u, stride, sizeof stride), memcpy(d->stride_f, stride, sizeof stride);
+            double *f = allocate((size_t)(problem * batch) * sizeof *f), *u = allocate((size_t)(problem * batch) * sizeof *u),
+                   *g = allocate(points_of(w) * sizeof *g), *v = allocate(points_of(w) * sizeof *v), error = 0, most = 0, steep = 0,
+                   wrong = 0;
+            memset(f, 0, (size_t)(problem * batch) * sizeof *f), memset(u, 0, (size_t)(problem * batch) * sizeof *u);
+            memset(g, 0, points_of(w) * sizeof *g), memset(v, 0, points_of(w) * sizeof *v);
+            for (int q = 0; q < batch; q++)
+                for (int k = 0; k < d->n[2]; k++)
+                    for (int j = 0; j < d->n[1]; j++)
+                        for (int i = 0; i < d->n[0]; i++) {
+                            const double value = rng_uniform(&r, -1, 1.2);
+                            store(d, f, i + j * sj + k * sk + q * problem, value);
+                            store(d, g, place(w, i + 1, j + 1, k + beyond_z, q), value);
+                        }
+            pg_solver *const solver = create(d), *const reference = create(w);
+            OK(pg_solve(solver, u, f, NULL), solver);
+            OK(pg_solve(reference, v, g, NULL), reference);
+            for (int a = 0; a < d->dim; a++) {
+                int m[3] = {d->n[0], d->n[1], d->n[2]};
+                m[a]++;
+                const int64_t faces = (int64_t)m[0] * m[1] * m[2];
+                double *const slope = allocate((size_t)(faces * batch) * sizeof *slope);
+                OK(pg_gradient(solver, u, a, slope, PG_AT_FACES), solver);
+                for (int q = 0; q < batch; q++)
+                    for (int k = 0; k < m[2]; k++)
+                        for (int j = 0; j < m[1]; j++)
+                            for (int i = 0; i < m[0]; i++) {
+                                const int up[3] = {i + 1, j + 1, k + beyond_z}, low[3] = {up[0] - (a == 0), up[1] - (a == 1), up[2] - (a == 2)};
+                                const double above = load(d, v, place(w, up[0], up[1], up[2], q)),
+                                             exact = (above - load(d, v, place(w, low[0], low[1], low[2], q))) / d->h[a],
+                                             got = load(d, slope, i + m[0] * (j + (int64_t)m[1] * k) + faces * q);
+                                wrong = fmax(wrong, fabs(got - exact)), steep = fmax(steep, fabs(exact));
+                                if (i == d->n[0] || j == d->n[1] || k == d->n[2]) continue;
+                                error = fmax(error, fabs(load(d, u, i + j * sj + k * sk + q * problem) - above));
+                                most = fmax(most, fabs(above));
+                            }
+                free(slope);
+            }
+            const double limit = single ? 1e-5 : 1e-12;
+            if (!(error <= limit * most)) fail_msg("%s: error %g of %g", describe(d), error, most);
+            if (!(wrong <= limit * (steep + most / d->h[0]))) fail_msg("%s: slopes are off by %g of %g", describe(d), wrong, steep);
+            pg_destroy(solver), pg_destroy(reference);
+            free(f), free(u), free(g), free(v);
+        }
+}
+
 /* Axes that are too long for transforms in shared memory: one of them first, then the other. */
 static void a_long_box_is_the_same_turned(void **state)
 {
@@ -504,6 +575,7 @@ int main(void)
         ON_BOTH(walls_far_away_are_the_same),
         ON_BOTH(a_single_charge_gives_the_lattice_function),
         ON_BOTH(each_problem_of_a_batch_has_its_ghosts),
+        ON_BOTH(a_box_may_have_any_size),
         ON_BOTH(a_long_box_is_the_same_turned),
         ON_BOTH(what_nothing_holds_has_its_constant),
         ON_BOTH(slopes_at_open_faces_are_those_of_the_solution),
