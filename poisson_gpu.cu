@@ -14110,7 +14110,7 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
         series[a] = pgi_series_of(&around, 0);
         padded *= n;
     }
-    if (padded > 2 * half) return 0;
+    if (padded > 2 * half && padded > 64 * 64 * 64) return 0;    // small ones: fewer launches
     const int flat = line[1]->n == 1 && !pgi_is_open(line[1]);
     for (int a = 0; a < 3; a++) {
         if (a == 1 && flat) continue;
