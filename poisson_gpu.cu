@@ -2768,6 +2768,11 @@ static PGI_HD inline void pgi_keep_worst(pgi_state *worst, const pgi_state *st, 
 // >>lines  One axis on the host, in double: where its unknowns are, and all that follows from it.
 // -------------------------------------------------------------------------------------------------------------------
 
+// Faces beyond which space goes on.
+static int pgi_opens(int kind) { return kind == PG_OPEN || kind == PG_OPEN_SPECTRAL; }
+static const char *pgi_open_name(int kind) { return kind == PG_OPEN ? "PG_OPEN" : "PG_OPEN_SPECTRAL"; }
+static int pgi_is_spectral(const pg_desc *d) { return d->face[0].kind == PG_OPEN_SPECTRAL; }
+
 // An axis has n unknowns, n control lengths around them (bounds) and n+1 gaps between them and to the two ends. At an
 // end with a u + b du/dn = g at distance d from the last unknown, the flux into it is k (g - a u) / (a d + b):
 // Dirichlet is a = 1, b = 0, Neumann a = 0, b = 1, node-centred Neumann and Robin have d = 0. So there is one formula
@@ -2919,7 +2924,7 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
     int dirichlet = 0;
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * axis + e];
-        l->open[e] = !l->periodic && f->kind == PG_OPEN;
+        l->open[e] = !l->periodic && pgi_opens(f->kind);
         l->end_a[e] = f->kind == PG_DIRICHLET || l->open[e] ? 1 : f->kind == PG_ROBIN ? f->a : 0;
         l->end_b[e] = f->kind == PG_DIRICHLET || l->open[e] ? 0 : f->kind == PG_ROBIN ? f->b : 1;
         dirichlet += pgi_is_dirichlet(l, e);
@@ -14566,6 +14571,7 @@ static int pgi_mode_in_row(const pgi_transforms &along, int row)
 enum { PGI_GAUSS = 12, PGI_MOST_TIMES = 80 * PGI_GAUSS };
 struct pgi_instants {
     int count;
+    double end;    // what follows is a tail
     double time[PGI_MOST_TIMES], weight[PGI_MOST_TIMES];
 };
 
@@ -14631,8 +14637,10 @@ static void pgi_find_times(const pg_solver *s, pgi_line *const line[3], pgi_inst
     const int slow = pgi_has_slow_mode(line, alpha);
     const double decay = slow ? lowest[1] : alpha + lowest[0], wide = fmax(far * far, 400 * most * most),
                  end = slow ? fmax(wide, decay < DBL_MAX ? 40 / decay : 0) : 40 / decay,
-                 begin = fmin(fmin(least * least, slow ? DBL_MAX : 1 / decay), end);
+                 first = pgi_is_spectral(&s->work) ? least * least / 4 : least * least,
+                 begin = fmin(fmin(first, slow ? DBL_MAX : 1 / decay), end);
     to->count = 0;
+    to->end = end;
     pgi_add_panel(to, 0, begin, 0);
     for (double t = begin; t < end; t *= 4) pgi_add_panel(to, t, fmin(4 * t, end), 0);
     if (slow) pgi_add_panel(to, end, end, pgi_open_axes(line) == 3 ? 2 : 1);
@@ -14664,11 +14672,61 @@ static void pgi_heat_kernel(double x, int reach, double *to)
     for (int n = 1; n <= reach; n++) to[n] *= to[n - 1];
 }
 
+// Re w(z), w(z) = exp(-z^2) erfc(-i z), far from 0: Laplace's continued fraction (W. Gautschi 1970).
+static double pgi_faddeeva(double x, double y)
+{
+    pgi_complex<double> down = pgi_complex_of(x, y);
+    for (int k = 24; k > 0; k--) {
+        const double scale = 0.5 * k / (down.x * down.x + down.y * down.y);
+        down = pgi_complex_of(x - scale * down.x, y + scale * down.y);
+    }
+    return down.y / (1.77245385090551602730 * (down.x * down.x + down.y * down.y));
+}
+
+// The heat kernel of waves up to the shortest that a grid has, whose eigenvalues are those of the derivative itself:
+// the integral of exp(-t k^2) cos(n k) / pi over k from 0 to pi, t in units of h^2. So a charge without shorter waves
+// has the potential of free space (as by F. Vico, L. Greengard, M. Ferrando 2016, who cut off the kernel in space
+// instead). The integral over all k is a Gaussian; what is beyond pi is told by w, or, for the first n, Gauss' rule
+// does it all.
+static void pgi_spectral_kernel(double t, int reach, double *to)
+{
+    enum { NEAR = 40, PANELS = 24 };
+    const double pi = 3.14159265358979323846, beyond = exp(-pi * pi * t), width = pi / PANELS;
+    double x[PGI_GAUSS], w[PGI_GAUSS];
+    for (int n = 0; n <= reach; n++) {
+        const double all = exp(-0.25 * n * n / t), r = n / (2 * sqrt(t));
+        const double rest = n > NEAR && t < 4.5 ? beyond * pgi_faddeeva(r, pi * sqrt(t)) : 0;
+        to[n] = (all - (n % 2 ? -rest : rest)) / (2 * sqrt(pi * t));
+    }
+    if (t >= 4.5) return;
+    pgi_gauss_rule(x, w);
+    for (int n = 0; n <= NEAR && n <= reach; n++) {
+        to[n] = 0;
+        for (int q = 0; q < PANELS * PGI_GAUSS; q++) {
+            const double k = width * (q / PGI_GAUSS + x[q % PGI_GAUSS]);
+            to[n] += w[q % PGI_GAUSS] * exp(-t * k * k) * cos(n * k) / PANELS;
+        }
+    }
+}
+
+// In a plane, that of waves is -log(r) / (2 pi) + o(1) less what the tail has at the source and what the continuum has
+// between exp(0.577...)/4, where that is 0, and the tail.
+static double pgi_spectral_gauge(const pg_solver *s, pgi_line *const line[3], const pgi_instants *times)
+{
+    double area = 1, tail = 0;
+    for (int a = 0; a < 3; a++)
+        if (pgi_is_open(line[a])) area *= line[a]->h;
+    for (int q = times->count - PGI_GAUSS; q < times->count; q++) tail += times->weight[q] / times->time[q];
+    return -area / (4 * 3.14159265358979323846) *
+           (tail + (log(4 * times->end) - 0.57721566490153286061) / s->work.beta);
+}
+
 // In a plane G is 0 at distance 0 and -log(r) / (2 pi) - ... far away; so much more makes it -log(r) / (2 pi) + o(1)
 // (see pgi_layout_kernels).
 static double pgi_gauge_of_plane(const pg_solver *s, pgi_line *const line[3], const pgi_instants *times)
 {
     double area = 1, squares = 0, at_source = 0;
+    if (pgi_is_spectral(&s->work)) return pgi_spectral_gauge(s, line, times);
     for (int a = 0; a < 3; a++)
         if (pgi_is_open(line[a])) area *= line[a]->h, squares += line[a]->h * line[a]->h;
     for (int q = 0; q < times->count; q++) {
@@ -14703,7 +14761,10 @@ static void pgi_layout_kernels(pg_solver *s, pgi_line *const line[3], pgi_arena 
         c->kernel[a] = (const double *)pgi_take_table(arena, (size_t)nodes * (size_t)count * sizeof(double), &host);
         for (int q = 0; q < nodes && host; q++) {
             double *const to = (double *)host + (size_t)q * (size_t)count;
-            if (q < times.count && open) pgi_heat_kernel(2 * times.time[q] / (l->h * l->h), c->reach[a], to);
+            const double time = times.time[q < times.count ? q : 0] / (l->h * l->h);
+            if (q < times.count && open)
+                pgi_is_spectral(&s->work) ? pgi_spectral_kernel(time, c->reach[a], to)
+                                          : pgi_heat_kernel(2 * time, c->reach[a], to);
             for (int k = 0; k < count && (q == times.count || !open); k++) {
                 const double lambda = open ? 0 : pgi_mode_eigenvalue(l, pgi_mode_in_row(s->direct.along[a], k));
                 to[k] = open ? 1 : q < times.count ? exp(-lambda * times.time[q]) : lambda == 0;
@@ -26078,12 +26139,13 @@ static pg_status pgi_check_ends(const pg_desc *d, int a)
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * a + e];
         const int kind = pgi_number(f->kind);
-        PGI_WRONG_IF(kind < 0 || kind > PG_OPEN, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
+        PGI_WRONG_IF(kind < 0 || kind > PG_OPEN_SPECTRAL, "face %s has the unknown kind %d", pgi_face_name[2 * a + e],
+                     kind);
         PGI_WRONG_IF(!pgi_finite(f->value), "face %s has the value %g; boundary data must be finite",
                      pgi_face_name[2 * a + e], f->value);
-        PGI_WRONG_IF(f->kind == PG_OPEN && (f->value != 0 || f->array),
-                     "face %s is PG_OPEN, beyond which u goes on, but has a value or an array; leave them 0",
-                     pgi_face_name[2 * a + e]);
+        PGI_WRONG_IF(pgi_opens(f->kind) && (f->value != 0 || f->array),
+                     "face %s is %s, beyond which u goes on, but has a value or an array; leave them 0",
+                     pgi_face_name[2 * a + e], pgi_open_name(kind));
         if (f->kind != PG_ROBIN) continue;
         PGI_WRONG_IF(!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0,
                      "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and b = 0 is "
@@ -26098,7 +26160,7 @@ static pg_status pgi_check_ends(const pg_desc *d, int a)
 
 static int pgi_is_open_axis(const pg_desc *d, int a)
 {
-    return d->face[2 * a].kind == PG_OPEN || d->face[2 * a + 1].kind == PG_OPEN;
+    return pgi_opens(d->face[2 * a].kind) || pgi_opens(d->face[2 * a + 1].kind);
 }
 
 // Of m intervals
@@ -26130,7 +26192,7 @@ static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic)
                      a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
-        const int end = !periodic && (i == 0 || i == n) && d->face[2 * a + (i > 0)].kind != PG_OPEN;
+        const int end = !periodic && (i == 0 || i == n) && !pgi_opens(d->face[2 * a + (i > 0)].kind);
         PGI_WRONG_IF(!(k >= 0) || !pgi_finite(k) || (k == 0 && !end),
                      "conductance[%d][%d] is %g; it must be finite and positive%s", a, i, k,
                      end                      ? " or 0"
@@ -26149,7 +26211,7 @@ static int pgi_intervals(const pg_desc *d, int a)
 {
     const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
     if (lo->kind == PG_PERIODIC || pgi_number(d->centring[a]) == PG_CELL) return d->n[a];
-    const auto ends_outside = [](const pg_face *f) { return f->kind == PG_DIRICHLET || f->kind == PG_OPEN; };
+    const auto ends_outside = [](const pg_face *f) { return f->kind == PG_DIRICHLET || pgi_opens(f->kind); };
     return d->n[a] - 1 + ends_outside(lo) + ends_outside(hi);
 }
 static int pgi_coordinates(const pg_desc *d, int a) { return pgi_intervals(d, a) + 1; }
@@ -26189,7 +26251,7 @@ static int pgi_is_closed(const pg_desc *d)
     for (int q = 0; q < 2 * d->dim; q++) {
         const double *const k = d->conductance[q / 2];
         if (k && k[q % 2 ? d->n[q / 2] : 0] == 0) continue;    // closed, whatever its kind
-        if (d->face[q].kind == PG_DIRICHLET || d->face[q].kind == PG_OPEN) return 0;
+        if (d->face[q].kind == PG_DIRICHLET || pgi_opens(d->face[q].kind)) return 0;
         if (d->face[q].kind == PG_ROBIN && d->face[q].a != 0) return 0;
     }
     return 1;
@@ -26332,28 +26394,42 @@ static pg_status pgi_check_open_axes(const pg_desc *d)
     return PG_OK;
 }
 
+// What the spectral kernel solves has no boundary at all.
+static pg_status pgi_check_spectral(const pg_desc *d)
+{
+    int spectral = -1, other = -1;
+    for (int q = 0; q < 2 * d->dim; q++) *(d->face[q].kind == PG_OPEN_SPECTRAL ? &spectral : &other) = q;
+    PGI_UNSUPPORTED_IF(spectral >= 0 && other >= 0,
+                       "face %s is PG_OPEN_SPECTRAL, but face %s is not; all faces must be, or use PG_OPEN",
+                       pgi_face_name[spectral], pgi_face_name[other]);
+    PGI_UNSUPPORTED_IF(spectral >= 0 && d->dim == 1, "face %s is PG_OPEN_SPECTRAL in 1D, which takes PG_OPEN;",
+                       pgi_face_name[spectral]);
+    return PG_OK;
+}
+
 // Open faces: what is outside has the operator of the end, and is solved for by modes.
 static pg_status pgi_check_open(const pg_desc *d)
 {
+    PGI_TRY(pgi_check_spectral(d));
     PGI_TRY(pgi_check_open_axes(d));
     for (int q = 0; q < 2 * d->dim; q++) {
-        if (d->face[q].kind != PG_OPEN) continue;
-        const char *const face = pgi_face_name[q];
+        if (!pgi_opens(d->face[q].kind)) continue;
+        const char *const face = pgi_face_name[q], *const kind = pgi_open_name(d->face[q].kind);
         PGI_UNSUPPORTED_IF(!PGI_DIRECT,
-                           "face %s is PG_OPEN, which takes PG_DIRECT, but poisson_gpu.cu was compiled with "
+                           "face %s is %s, which takes PG_DIRECT, but poisson_gpu.cu was compiled with "
                            "PG_NO_DIRECT, which leaves it out: compile it without that",
-                           face);
-        PGI_UNSUPPORTED_IF(pgi_is_masked(d), "face %s is PG_OPEN, which does not go with a mask or coefficient fields;",
-                           face);
-        PGI_UNSUPPORTED_IF(pgi_convects(d), "face %s is PG_OPEN, which does not go with a velocity;", face);
-        PGI_UNSUPPORTED_IF(pgi_number(d->comm.kind), "face %s is PG_OPEN, which takes one rank;", face);
-        PGI_UNSUPPORTED_IF(!(d->flags & (PG_DIRECT | PG_FASTEST)), "face %s is PG_OPEN, which %s does not take;", face,
+                           face, kind);
+        PGI_UNSUPPORTED_IF(pgi_is_masked(d), "face %s is %s, which does not go with a mask or coefficient fields;",
+                           face, kind);
+        PGI_UNSUPPORTED_IF(pgi_convects(d), "face %s is %s, which does not go with a velocity;", face, kind);
+        PGI_UNSUPPORTED_IF(pgi_number(d->comm.kind), "face %s is %s, which takes one rank;", face, kind);
+        PGI_UNSUPPORTED_IF(!(d->flags & (PG_DIRECT | PG_FASTEST)), "face %s is %s, which %s does not take;", face, kind,
                            pgi_method_name(d->flags));
-        PGI_UNSUPPORTED_IF(d->flags & PG_MIXED, "face %s is PG_OPEN, which PG_MIXED does not take;", face);
+        PGI_UNSUPPORTED_IF(d->flags & PG_MIXED, "face %s is %s, which PG_MIXED does not take;", face, kind);
         PGI_UNSUPPORTED_IF(d->alpha < 0,
-                           "face %s is PG_OPEN, by which waves would leave where alpha is %g; it must not "
+                           "face %s is %s, by which waves would leave where alpha is %g; it must not "
                            "be negative;",
-                           face, d->alpha);
+                           face, kind, d->alpha);
     }
     return PG_OK;
 }
@@ -26740,7 +26816,12 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     PGI_WRONG_IF(guess < 0 || guess > PG_GUESS_U, "stop.guess is %d; see pg_guess", guess);
     PGI_WRONG_IF(stop->relative_to_first != 0 && stop->relative_to_first != 1,
                  "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
-    if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
+    const int spectral = pgi_is_spectral(&s->desc);
+    PGI_UNSUPPORTED_IF(spectral && (stop->rtol > 0 || stop->atol > 0),
+                       "stop.rtol is %g and atol %g, but faces are PG_OPEN_SPECTRAL, whose u does not solve the "
+                       "difference equation and has no residual: leave them 0, or use PG_OPEN",
+                       stop->rtol, stop->atol);
+    if (stop->rtol == 0 && stop->atol == 0 && !spectral) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
     if (stop->max_iter == 0)
@@ -27870,7 +27951,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
             array = s->face_arrays >> q & 1 ? (const char *)s->stage_face[q] : NULL;
         else if (s->staged && array)
             array = (const char *)s->stage_face[q];
-        if (s->work.face[q].kind == PG_OPEN) array = (const char *)s->direct.ghost[q].base;
+        if (pgi_opens(s->work.face[q].kind)) array = (const char *)s->direct.ghost[q].base;
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
     }
     s->host.stop = c.stop;
@@ -28138,9 +28219,9 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
                            pgi_face_name[q], kind, (int)now->kind);
         PGI_WRONG_IF(!pgi_finite(face[q].value), "face %s has the value %g; boundary data must be finite",
                      pgi_face_name[q], face[q].value);
-        PGI_WRONG_IF(kind == PG_OPEN && (face[q].value != 0 || face[q].array),
-                     "face %s is PG_OPEN, beyond which u goes on, but has a value or an array; leave them 0",
-                     pgi_face_name[q]);
+        PGI_WRONG_IF(pgi_opens(kind) && (face[q].value != 0 || face[q].array),
+                     "face %s is %s, beyond which u goes on, but has a value or an array; leave them 0",
+                     pgi_face_name[q], pgi_open_name(kind));
         PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array));
     }
     for (int q = 0; q < 2 * s->desc.dim; q++) {

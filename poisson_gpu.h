@@ -155,7 +155,8 @@ typedef enum pg_outcome { PG_OUTCOME_LIST(PG_ENUM_) PG_OUTCOME_COUNT } pg_outcom
 #undef PG_ENUM_
 /* Choices. The value 0 is the default everywhere. */
 typedef enum pg_centring { PG_NODE, PG_CELL } pg_centring;
-typedef enum pg_face_kind { PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, PG_OPEN } pg_face_kind;
+typedef enum pg_face_kind { PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, PG_OPEN,
+                            PG_OPEN_SPECTRAL } pg_face_kind;
 typedef enum pg_face_index { PG_X_LOW, PG_X_HIGH, PG_Y_LOW, PG_Y_HIGH,
                              PG_Z_LOW, PG_Z_HIGH } pg_face_index;
 typedef enum pg_memory { PG_MEM_HOST, PG_MEM_DEVICE } pg_memory;         /* where arrays are */
@@ -427,15 +428,15 @@ PG_API const pg_abi_entry *pg_abi(void);
    spherical r; layers   w = k = r^2; w = k = beta(x), f/beta, alpha 0
 
    OPEN BOUNDARIES   Skip this unless a face is PG_OPEN: beyond it f is 0 and u that of the same
-   equation in infinite space, to round-off. For PG_DIRECT (PG_FASTEST is that then), alpha >= 0, no
-   cells, velocity, PG_MIXED, ranks. The face opposite may be closed; h is length/n, of nodes too.
-   One such axis costs little more; its coord and metric go on outside as they end. With more, u is
-   f convolved with the infinite grid's Green's function (padded: Hockney 1970): uniform axes, no
-   Robin faces, g = 0 beyond the box, 5 grids in 3D or more; a new alpha is refused. Q = sum w f
-   (images at Neumann faces, too) need not be 0. Where nothing else holds u it goes to 0 with three
-   open axes; to -Q log(r)/(2 pi beta) with two, Q per length of the third; with one, what is
-   constant along the others is -sum w f |x - x'|/(2 beta) or, x from a Neumann face, g = 0, -sum w
-   f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused.
+   equation in infinite space. For PG_DIRECT or PG_FASTEST, alpha >= 0, no cells, velocity, PG_MIXED,
+   ranks. The face opposite may be closed; h is length/n, of nodes too. Of one such axis coord and
+   metric go on as they end. With more, u is f convolved with the infinite grid's Green's function,
+   to round-off: uniform axes, no Robin face, g = 0 beyond the box, 5 grids or more, no new alpha.
+   Q = sum w f (images at Neumann faces, too) need not be 0. Where nothing else holds u it goes to 0
+   with three open axes, to -Q log(r)/(2 pi beta) with two, Q per length of the third; with one, what
+   is constant along the others is -sum w f |x - x'|/(2 beta) or, x from a Neumann face, g = 0, -sum
+   w f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused. With
+   PG_OPEN_SPECTRAL at all faces u has all digits of a smooth f, 0 at the sides, but no residual.
 
    OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given: PG_CELL along all axes, no
    metric, no velocity. A solid has no flux, or solid_flux; air has u = 0, or air_value, at its
@@ -453,9 +454,8 @@ PG_API const pg_abi_entry *pg_abi(void);
    not connected; if that fails they go on with PG_PRECOND_AINV2 (report.warning). robust is decided
    by the coefficients, at pg_create and in pg_set_cells; a captured graph keeps the choice.
 
-   BATCHES   Skip this unless desc.batch > 1. Problem q begins at q * stride_u[2] in u, q *
-   stride_f[2] in f, its face arrays follow those of q-1; all else is shared. Each has its own
-   tolerance. The report is of the worst; times and pieces are of all.
+   BATCHES   Problem q of desc.batch begins at q * stride_u[2] in u, q * stride_f[2] in f; its face
+   arrays follow those of q-1. Each has its own tolerance; the report is of the worst, times of all.
 
    SEVERAL RANKS   Skip this unless several processes or GPUs solve one problem together. With an
    MPI_Comm world, -DPG_USE_MPI and mpicxx: desc.comm.kind = PG_COMM_MPI, desc.comm.handle = &world;

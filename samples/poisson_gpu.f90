@@ -29,7 +29,7 @@ module poisson_gpu
         enumerator :: PG_NODE, PG_CELL
     end enum
     enum, bind(c)
-        enumerator :: PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, PG_OPEN
+        enumerator :: PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, PG_OPEN, PG_OPEN_SPECTRAL
     end enum
     enum, bind(c)    ! an index of desc%face is one more: they begin at 1
         enumerator :: PG_X_LOW, PG_X_HIGH, PG_Y_LOW, PG_Y_HIGH, PG_Z_LOW, PG_Z_HIGH

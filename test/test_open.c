@@ -388,6 +388,79 @@ static void a_box_may_have_any_size(void **state)
         }
 }
 
+/* A charge like exp(-r^2/(2 s^2)) has u = Q erf(r/(s sqrt(2)))/(4 pi beta r) in space, and in the plane one whose derivative
+   is -Q (1 - exp(-r^2/(2 s^2)))/(2 pi beta r); with alpha, coarse and fine grids agree. */
+static double of_a_charge(int dim, double r, double s)
+{
+    if (dim == 3) return r > 0 ? erf(r / (s * sqrt(2))) / (4 * PI * r) : sqrt(2 / PI) / (4 * PI * s);
+    const double x = r * r / (2 * s * s);    /* -log(r) - E1(x)/2: by its series, or by its continued fraction */
+    double sum = -0.57721566490153286061, term = 1, fraction = 0;
+    for (int k = 1; k < 60; k++) term *= -x / k, sum -= term / k;
+    for (int k = 200; k > 0; k--) fraction = k * k / (x + 2 * k + 1 - fraction);
+    return x < 2 ? -(log(2 * s * s) + sum) / (4 * PI) : -(log(r) + exp(-x) / (x + 1 - fraction) / 2) / (2 * PI);
+}
+static void a_smooth_charge_has_all_digits(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    /* bound: for waves beyond pi/h, and f at the sides */
+    static const struct { int dim, n[3]; double h[3], s, bound; } boxes[] = {
+        {3, {64, 64, 64}, {1, 1, 1}, 3.84, 1e-12}, {3, {48, 40, 36}, {0.02, 0.03, 0.025}, 0.065, 1e-11},
+        {3, {20, 16, 18}, {1, 1, 1}, 1.1, 2e-5}, {2, {64, 64, 1}, {1, 1, 0}, 3.84, 1e-12},
+        {2, {60, 90, 1}, {0.03, 0.02, 0}, 0.12, 1e-12}, {2, {300, 200, 1}, {0.01, 0.02, 0}, 0.18, 1e-12}};
+    for (int c = 0; c < 6; c++)
+        for (int single = 0; single < 2; single++) {
+            pg_desc d = {0};
+            d.backend = backend, d.dim = boxes[c].dim, d.flags = PG_DIRECT | (single ? PG_F32 : PG_F64), d.beta = 1.5;
+            for (int a = 0; a < 3; a++) d.n[a] = boxes[c].n[a];
+            for (int a = 0; a < d.dim; a++)
+                d.h[a] = boxes[c].h[a], d.centring[a] = PG_CELL, d.face[2 * a].kind = d.face[2 * a + 1].kind = PG_OPEN_SPECTRAL;
+            const double s = boxes[c].s, q = pow(s * sqrt(2 * PI), d.dim);
+            const size_t n = points_of(&d);
+            double *f = allocate(n * sizeof *f), *r = allocate(n * sizeof *r), error = 0, most = 0;
+            for (int k = 0; k < d.n[2]; k++)
+                for (int j = 0; j < d.n[1]; j++)
+                    for (int i = 0; i < d.n[0]; i++) {
+                        const double x = (i + 0.5 - 0.5 * d.n[0]) * d.h[0], y = (j + 0.5 - 0.5 * d.n[1]) * d.h[1],
+                                     z = d.dim == 3 ? (k + 0.5 - 0.5 * d.n[2]) * d.h[2] : 0;
+                        const int64_t at = place(&d, i, j, k, 0);
+                        r[at] = sqrt(x * x + y * y + z * z);
+                        store(&d, f, at, exp(-r[at] * r[at] / (2 * s * s)));
+                    }
+            pg_report report;
+            void *const u = solve(&d, f, &report);
+            assert_int_equal(report.outcome, PG_COMPLETED);
+            for (size_t m = 0; m < n; m++) {
+                const double exact = q * of_a_charge(d.dim, r[m], s) / d.beta;
+                error = fmax(error, fabs(load(&d, u, (int64_t)m) - exact)), most = fmax(most, fabs(exact));
+            }
+            if (!(error <= fmax(single ? 1e-5 : 0, boxes[c].bound) * most)) fail_msg("%s: error %g of %g", describe(&d), error, most);
+            free(f), free(r), free(u);
+        }
+    double *answer[2];
+    for (int fine = 0; fine < 2; fine++) {
+        pg_desc d = {0};
+        d.backend = backend, d.dim = 3, d.flags = PG_DIRECT, d.alpha = 30;
+        for (int a = 0; a < 3; a++) d.n[a] = 32 << fine, d.h[a] = 1.0 / d.n[a], d.face[2 * a].kind = d.face[2 * a + 1].kind = PG_OPEN_SPECTRAL;
+        double *f = allocate(points_of(&d) * sizeof *f);
+        for (int k = 0; k < d.n[2]; k++)
+            for (int j = 0; j < d.n[1]; j++)
+                for (int i = 0; i < d.n[0]; i++) {
+                    const double x = i * d.h[0] - 0.5, y = j * d.h[1] - 0.5, z = k * d.h[2] - 0.5;
+                    f[place(&d, i, j, k, 0)] = exp(-(x * x + y * y + z * z) / (2 * 0.065 * 0.065));
+                }
+        pg_report report;
+        answer[fine] = solve(&d, f, &report);
+        free(f);
+    }
+    double error = 0;
+    for (int m = 0; m < 32 * 32 * 32; m++) {
+        const int i = m % 32, j = m / 32 % 32, k = m / 1024;
+        error = fmax(error, fabs(answer[0][m] - answer[1][2 * (i + 64 * (j + (int64_t)64 * k))]));
+    }
+    assert_true(error < 1e-10 * answer[0][16 + 32 * (16 + 32 * 16)]);
+    free(answer[0]), free(answer[1]);
+}
+
 /* Axes that are too long for transforms in shared memory: one of them first, then the other. */
 static void a_long_box_is_the_same_turned(void **state)
 {
@@ -541,6 +614,19 @@ static void what_open_faces_do_not_go_with_is_named(void **state)
     refuses(&d, "velocity");
     d = plain, set_ends(&d, 0, "PO");
     refuses(&d, "PG_PERIODIC");
+    d = plain, d.face[4].kind = d.face[5].kind = PG_OPEN_SPECTRAL;
+    refuses(&d, "face z high is PG_OPEN_SPECTRAL, but face y high is not");
+    for (int q = 0; q < 6; q++) d.face[q].kind = PG_OPEN_SPECTRAL;
+    d.face[1].value = 1;
+    refuses(&d, "face x high is PG_OPEN_SPECTRAL, beyond which");
+    d.face[1].value = 0;
+    pg_solver *spectral = create(&d);
+    const pg_stop tolerance = {.rtol = 1e-6};
+    double room[1024] = {0};
+    assert_int_equal(pg_solve(spectral, room, room + 512, &tolerance), PG_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(pg_last_error(spectral), "PG_OPEN_SPECTRAL"));
+    OK(pg_solve(spectral, room, room + 512, NULL), spectral);
+    pg_destroy(spectral);
     static unsigned char mask[512];
     d = plain, d.cells.mask = mask;
     d.centring[0] = d.centring[1] = d.centring[2] = PG_CELL;
@@ -576,6 +662,7 @@ int main(void)
         ON_BOTH(a_single_charge_gives_the_lattice_function),
         ON_BOTH(each_problem_of_a_batch_has_its_ghosts),
         ON_BOTH(a_box_may_have_any_size),
+        ON_BOTH(a_smooth_charge_has_all_digits),
         ON_BOTH(a_long_box_is_the_same_turned),
         ON_BOTH(what_nothing_holds_has_its_constant),
         ON_BOTH(slopes_at_open_faces_are_those_of_the_solution),

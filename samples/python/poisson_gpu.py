@@ -18,7 +18,8 @@ Arrays   u and f are float64, or float32 with dtype='float32'. Windows of larger
          the CPU. The solver keeps a handle, with its memory, for each of the 16 layouts that it met last; a graph that
          captured a solve needs its handle.
 Faces    bc: a kind for all faces, or a dict by axis ('x') or face ('x_low', 'x_high'): 'dirichlet', 'neumann',
-         'periodic', 'open' (empty space beyond), (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or
+         'periodic', 'open' (empty space beyond), 'spectral'
+        (PG_OPEN_SPECTRAL: the same, on all sides, of a smooth f), (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or
          an array over the face, lower axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, of a batch with its
          axis before them; where u is (host or GPU), without gaps, and kept by reference.
 Images   Channels come first, numpy.moveaxis(image, -1, 0), and batch takes them at once. Pixels: centring='cell', h=1;
@@ -57,7 +58,8 @@ import numpy
 OK, ERROR_ARGUMENT, ERROR_UNSUPPORTED, ERROR_MEMORY, ERROR_NO_DEVICE, ERROR_CUDA, ERROR_COMM = range(7)
 OUTCOMES = ('not run', 'converged', 'completed', 'iteration limit', 'stagnated', 'diverged', 'not a number',
             'cancelled', 'resonance', 'breakdown', 'running')
-KINDS = {'dirichlet': 0, 'neumann': 1, 'robin': 2, 'periodic': 3, 'open': 4}
+KINDS = {'dirichlet': 0, 'neumann': 1, 'robin': 2, 'periodic': 3, 'open': 4,
+         'spectral': 5}
 FLAGS = {
     'F64': 0x1, 'F32': 0x2, 'MIXED': 0x4, 'JACOBI': 0x10, 'RBGS': 0x20, 'SOR': 0x40,
     'VCYCLE': 0x80, 'WCYCLE': 0x100, 'FMG': 0x200, 'DIRECT': 0x400, 'FASTEST': 0x800, 'CG': 0x1000,
@@ -588,7 +590,7 @@ def _stop(**options):
 
 
 _COEFFICIENTS = ('beta_face', 'beta_cell', 'openness', 'alpha_cell')
-_OUTSIDE = (KINDS['dirichlet'], KINDS['open'])    # of nodes the first is one spacing inside of such a side
+_OUTSIDE = (KINDS['dirichlet'], KINDS['open'], KINDS['spectral'])    # of nodes the first is one spacing inside of such a side
 _HANDLES = 16    # that a Solver keeps
 
 
@@ -794,7 +796,7 @@ class Solver:
     def _set_face(self, face, name, what):
         kind, *rest = what if isinstance(what, (tuple, list)) and len(what) else (what,)
         if not isinstance(kind, str) or kind in KINDS and len(rest) not in (
-                (2, 3) if kind == 'robin' else (0,) if kind in ('periodic', 'open') else (0, 1)):
+                (2, 3) if kind == 'robin' else (0,) if kind in ('periodic', 'open', 'spectral') else (0, 1)):
             raise ValueError("bc of %s is %r; it must be a kind, (kind, g), or ('robin', a, b, g)" % (name, what))
         face.kind = _choice('bc of ' + name, kind, KINDS)
         if kind == 'robin':
@@ -1218,7 +1220,7 @@ class Solver:
         intervals = self._intervals(number)
         edges = self._keep.get(('coord', number))
         if edges is None:
-            length_1 = 1 / (desc.n[number] if KINDS['open'] in (low, high) else max(intervals, 1))
+            length_1 = 1 / (desc.n[number] if {KINDS['open'], KINDS['spectral']} & {low, high} else max(intervals, 1))
             edges = numpy.arange(intervals + 1) * (desc.h[number] or length_1)
         gaps = numpy.diff(edges)
         if intervals == 0:
