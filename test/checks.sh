@@ -304,6 +304,7 @@ dielectric -n 33 -o ion
 dielectric $root/samples/data/water.pqr -n 33 --spacings 1 --salt 0.1 -o molecule
 slab -n 24 -o slab
 gravity -n 32 -o gravity
+molecule -o hydrogen_bond
 porous -n 25 -o porous
 porous -2 -n 65 -p f32
 smoke -n 17 --steps 6 -o smoke
