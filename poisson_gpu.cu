@@ -478,6 +478,7 @@ struct pgi_state : pgi_call {
 // their equation: the first point outside, the ghost, is that times the last unknown.
 struct pgi_open_line {
     int some;
+    int even;             // both ends, and the rows between them are like those beyond
     double link[2];       // of two neighbours beyond an end, in the units of what the other axes add; 0: closed
     double outflow[2];    // what leaves through each end of all that flows out where no other axis varies
     double resistance;    // of that mode: u at the ends, weighted with these shares, is minus this times the flow
@@ -13616,6 +13617,7 @@ static void pgi_open_rows(pgi_elimination *e, const pgi_line *l, double beta, pg
     if (!o->some) return;
     const int ends = l->open[0] + l->open[1];
     double all = 0;
+    o->even = ends == 2 && l->uniform && l->n > 1;
     for (int q = 0; q < 2; q++) {
         const int k = q ? l->n - 1 : 0, i = q ? l->n : 0;
         const double link = beta * pgi_end_coupling(l, q), gap = pgi_line_gap(l, i),
@@ -15587,6 +15589,58 @@ template <int IN_MEMORY> static __device__ inline double pgi_solve_lines(const p
     return loss;
 }
 
+// Of even rows between open ends all pivots are alike, 1/r: u_k is the sum of r^|k - j| f_j, times 1/(1/r - r), two
+// recurrences that do not wait for each other. A part runs its own from 0, and then once more from what the parts
+// before it, or after it, come to: scans by the threads of a warp, in which the parts of a line lie side by side.
+static __device__ inline void pgi_solve_even_lines(const pgi_elimination &d, const pgi_held &p, double mu,
+                                                   double *exchange, double f[PGI_KEPT])
+{
+    const int capacity = pgi_exchange_capacity((int)blockDim.x), me = (int)threadIdx.x, lane = me & 31,
+              last = (1 << d.log_parts) - 1, part = me & last,
+              own = pgi_exchange_index(d, me & ((1 << d.log_wide) - 1), me >> d.log_wide),
+              turned = pgi_exchange_index(d, me >> d.log_parts, part);
+    const double m = mu / d.open.link[0], e = m / 2 + sqrt(m * (1 + m / 4)), keep = 1 / (1 + e),
+                 times = 1 / (d.open.link[0] * e * (1 + keep));
+    double up = 0, down = 0, power = 1, sum[PGI_KEPT];
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) {
+        up = f[q] + keep * up;    // 0 before the first row
+        if (p.has(q)) power *= keep;
+    }
+    PGI_UNROLLED
+    for (int q = PGI_KEPT - 1; q >= 0; q--)
+        if (p.has(q)) down = f[q] + keep * down;
+    exchange[own] = up, exchange[own + capacity] = down, exchange[own + 2 * capacity] = power;
+    __syncthreads();
+    up = exchange[turned], down = exchange[turned + capacity];
+    double low = exchange[turned + 2 * capacity], high = low;
+    for (int step = 1; step <= last; step *= 2) {
+        const int below = part >= step, above = part + step <= last;
+        const int from_below = below ? lane - step : lane, from_above = above ? lane + step : lane;
+        const double u = __shfl_sync(0xffffffffu, up, from_below), l = __shfl_sync(0xffffffffu, low, from_below);
+        const double v = __shfl_sync(0xffffffffu, down, from_above), h = __shfl_sync(0xffffffffu, high, from_above);
+        if (below) up += low * u, low *= l;
+        if (above) down += high * v, high *= h;
+    }
+    const double before = __shfl_sync(0xffffffffu, up, part > 0 ? lane - 1 : lane),
+                 after = __shfl_sync(0xffffffffu, down, part < last ? lane + 1 : lane);
+    exchange[turned] = part > 0 ? before : 0;
+    exchange[turned + capacity] = part < last ? after : 0;
+    __syncthreads();
+    up = exchange[own], down = keep * exchange[own + capacity];
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) {
+        if (p.has(q)) up = f[q] + keep * up;
+        sum[q] = up;
+    }
+    PGI_UNROLLED
+    for (int q = PGI_KEPT - 1; q >= 0; q--) {
+        const double here = f[q];
+        f[q] = times * (sum[q] + down);
+        down = keep * (here + down);
+    }
+}
+
 // Shared memory of a block where parts meet, of that and the rows, and for transposed lines.
 static PGI_HD inline int pgi_exchange_bytes(const pgi_elimination &d)
 {
@@ -15741,14 +15795,17 @@ static inline int pgi_eliminate_bytes(const pgi_elimination &d, int element)
            pgi_shared_bytes(d);
 }
 
+// What a kernel eliminates: whole lines, pieces of them, or whole lines of even rows between open ends.
+enum { PGI_WHOLE_LINES, PGI_LINE_PIECES, PGI_EVEN_LINES };
 // Solves for lines, or for pieces of them   Moves 2 words a point; pieces 1, then 2   Overlap: in place
 // The values of a tile are copied to shared memory, where only the thread that asks for them reads them, while the tile
 // before is worked on.
-template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
+template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
                          const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_pieces pieces, int64_t columns,
                          int64_t stride, pgi_state *state)
 {
+    enum { PIECES = KIND == PGI_LINE_PIECES };
     PGI_DYNAMIC_SHARED(T, next);
     const int along_x = d.line == 0, pitch = pgi_transpose_pitch(d.longest);
     const unsigned all = PIECES ? (unsigned)d.pieces : 1, piece = blockIdx.x % all, hop_of_tiles = gridDim.x / all;
@@ -15787,8 +15844,10 @@ template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE
         for (int q = 0; q < PGI_KEPT; q++) r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q] : 0;
         fetch(tile + hop_of_tiles);
         if (along_x) pgi_transpose_lines(transposed - begin, pitch, own, part, r);
-        double mean;
-        if constexpr (PIECES)
+        double mean = 0;
+        if (KIND == PGI_EVEN_LINES && !centred)
+            pgi_solve_even_lines(d, part, line.mu, exchange, r);
+        else if constexpr (PIECES)
             mean = pgi_solve_piece(d, pieces, part, rows, line.mu, line.inside && line.mu >= 0, line.problem,
                                    column * d.pieces + (int)piece, lost, exchange, r);
         else
@@ -17152,16 +17211,21 @@ template <class T> static __global__ void __launch_bounds__(PGI_GREEN_THREADS, 2
         {
             const pgi_green_thread<T, 0> t(c, memory);
             const pgi_green_place at = t.place();
-            const int i = at.column, half = g.length[0] / 2, real = c.axis == 2, both = i + half < g.n[0];
+            const int i = at.column, half = g.length[0] / 2, n = i < g.width ? g.n[c.axis] : 0,
+                      both = i + half < g.n[0];
             const int64_t pitch = t.pitch_of(from);
-            const T *p = t.row_of(from, at) + (real ? i : 2 * i) + t.lane * pitch;
-            PGI_UNROLLED
-            for (int r = 0; r < 8; r++, p += c.lanes * pitch) {
-                const int here = i < g.width && t.lane + r * c.lanes < g.n[c.axis];
-                v[r] = number();
-                if (here && !real) v[r] = *(const number *)p;
-                if (here && real) v[r].x = pgi_fetch_once(p);
-                if (here && real && both) v[r].y = pgi_fetch_once(p + half);
+            const T *p = t.row_of(from, at) + t.lane * pitch + (c.axis == 2 ? i : 2 * i);
+            if (c.axis == 2) {
+                PGI_UNROLLED
+                for (int r = 0; r < 8; r++, p += c.lanes * pitch) {
+                    const int here = t.lane + r * c.lanes < n;
+                    v[r] =
+                        pgi_complex_of(here ? pgi_fetch_once(p) : (T)0, here && both ? pgi_fetch_once(p + half) : (T)0);
+                }
+            } else {
+                PGI_UNROLLED
+                for (int r = 0; r < 8; r++, p += c.lanes * pitch)
+                    v[r] = t.lane + r * c.lanes < n ? *(const number *)p : number();
             }
         }
         if (!odd) __syncthreads();
@@ -18025,13 +18089,15 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
                   blocks = (tiles < resident ? tiles : resident) * e.pieces, stride = pgi_pitch(u, e.line);
     pgi_pieces pieces = {first, count, s->direct.sum, (pgi_joint *)j.own, NULL};
     if (!split && e.pieces == 1) {
-        PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, (pgi_eliminate_kernel<T, 0>), e,
-                          pgi_box_of(l, T()), u, pieces, columns, stride, s->state);
+        const auto kernel = e.open.even && e.log_parts <= 5 ? pgi_eliminate_kernel<T, PGI_EVEN_LINES>
+                                                            : pgi_eliminate_kernel<T, PGI_WHOLE_LINES>;
+        PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, kernel, e, pgi_box_of(l, T()), u, pieces, columns,
+                          stride, s->state);
         return;
     }
     if (e.singular) pgi_sum_constant<T>(s, e, u, first, count, 0);
     for (int pass = 0; pass < 2; pass++) {
-        PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, (pgi_eliminate_kernel<T, 1>), e,
+        PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, (pgi_eliminate_kernel<T, PGI_LINE_PIECES>), e,
                           pgi_box_of(l, T()), u, pieces, columns, stride, s->state);
         if (pass == 0) pgi_cuda_join(s, j);
         pieces.ends = j.ends;
