@@ -428,14 +428,14 @@ PG_API const pg_abi_entry *pg_abi(void);
    spherical r; layers   w = k = r^2; w = k = beta(x), f/beta, alpha 0
 
    OPEN BOUNDARIES   Skip this unless a face is PG_OPEN: beyond it f is 0 and u that of the same
-   equation in infinite space. For PG_DIRECT or PG_FASTEST, alpha >= 0, no cells, velocity, PG_MIXED,
-   ranks. The face opposite may be closed; h is length/n, of nodes too. Of one such axis coord and
-   metric go on as they end. With more, u is f convolved with the infinite grid's Green's function,
-   to round-off: uniform axes, no Robin face, g = 0 beyond the box, 5 grids or more, no new alpha.
-   Q = sum w f (images at Neumann faces, too) need not be 0. Where nothing else holds u it goes to 0
-   with three open axes, to -Q log(r)/(2 pi beta) with two, Q per length of the third; with one, what
-   is constant along the others is -sum w f |x - x'|/(2 beta) or, x from a Neumann face, g = 0, -sum
-   w f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused. With
+   equation in infinite space. For PG_DIRECT or PG_FASTEST, alpha >= 0, no cells, velocity,
+   PG_MIXED, ranks. The face opposite may be closed; h is length/n, of nodes too. Of one such axis
+   coord and metric go on as they end. With more, u is f convolved with the infinite grid's Green's
+   function: uniform axes, no Robin face, g = 0 beyond the box, 5 grids or more, no new alpha. Q =
+   sum w f (images at Neumann faces, too) need not be 0. Where nothing else holds u it goes to 0
+   with three open axes, to -Q log(r)/(2 pi beta) with two, Q per length of the third; with one,
+   what is constant along the others is -sum w f |x - x'|/(2 beta) or, x from a Neumann face, g = 0,
+   -sum w f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused. With
    PG_OPEN_SPECTRAL at all faces u has all digits of a smooth f, 0 at the sides, but no residual.
 
    OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given: PG_CELL along all axes, no
