@@ -14107,7 +14107,7 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
     double padded = 1, half = 1;
     pgi_series series[3];
     for (int a = 0; a < 3; a++) {
-        if (a == 1 && line[1]->n == 1 && !pgi_is_open(line[1])) continue;
+        if (a == 1 && line[1]->absent) continue;
         if (!line[a]->open[0] || !line[a]->open[1] || !pgi_plan_padding(s, line[a], a, 1)) return 0;
         half *= d->along[a].series[0].n / 2;
         int n = (line[a]->n + 63) / 64 * 64;
@@ -14117,8 +14117,8 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
         series[a] = pgi_series_of(&around, 0);
         padded *= n;
     }
-    if (padded > 2 * half && padded > 64 * 64 * 64) return 0;    // small ones: fewer launches
-    const int flat = line[1]->n == 1 && !pgi_is_open(line[1]);
+    if (padded > 2 * half && padded * s->together > 64 * 64 * 64) return 0;    // small ones: fewer launches
+    const int flat = line[1]->absent;
     for (int a = 0; a < 3; a++) {
         if (a == 1 && flat) continue;
         d->along[a].series[0] = d->along[a].series[1] = series[a];
@@ -18147,7 +18147,9 @@ static void pgi_cut_green(const pg_solver *s, int axis, pgi_green_fft *c)
     c->per_lane = pgi_inverse_up(c->lanes);
     c->per_radix = pgi_inverse_up(c->radix[0]);
     const int most = axis == 0 ? 64 : PGI_GREEN_THREADS;
-    while ((axis == 0 || c->log_wide < 3) && c->lanes << (c->log_wide + 1) <= most) c->log_wide++;
+    while ((axis == 0 || c->log_wide < 3) && c->lanes << (c->log_wide + 1) <= most &&
+           (int64_t)(9 * c->lanes + 2) * element << (c->log_wide + 1) <= s->shared_limit)
+        c->log_wide++;
     c->column = axis == 0 ? 9 * c->lanes + 2 : 1;    // two numbers more: beyond the ends of a row
     c->bytes = (size_t)element * (size_t)((axis == 0 ? c->column : 9 * c->lanes) << c->log_wide);
 }
@@ -28416,11 +28418,10 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 // Beyond open faces u is known where a solve has found it.
 static pg_status pgi_check_closed(const pg_solver *s, const char *call)
 {
-    PGI_UNSUPPORTED_IF(
-        s->is_direct && s->direct.open,
-        "%s needs what u is beyond the PG_OPEN faces, which a solve alone finds; report.residual is that of "
-        "the u it returned",
-        call);
+    PGI_UNSUPPORTED_IF(s->is_direct && s->direct.open,
+                       "%s needs what u is beyond the %s faces, which a solve alone finds%s", call,
+                       pgi_is_spectral(&s->desc) ? "PG_OPEN_SPECTRAL" : "PG_OPEN",
+                       pgi_is_spectral(&s->desc) ? "" : "; report.residual is that of the u it returned");
     return PG_OK;
 }
 

@@ -436,7 +436,7 @@ PG_API const pg_abi_entry *pg_abi(void);
    with three open axes, to -Q log(r)/(2 pi beta) with two, Q per length of the third; with one,
    what is constant along the others is -sum w f |x - x'|/(2 beta) or, x from a Neumann face, g = 0,
    -sum w f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused. With
-   PG_OPEN_SPECTRAL at all faces u has all digits of a smooth f, 0 at the sides, but no residual.
+   PG_OPEN_SPECTRAL at all faces u has all digits of a smooth f, 0 at the sides; it is not checked.
 
    OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given: PG_CELL along all axes, no
    metric, no velocity. A solid has no flux, or solid_flux; air has u = 0, or air_value, at its

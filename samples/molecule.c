@@ -60,7 +60,7 @@ static double energy_of(int n, pg_face_kind kind, pg_backend backend, double *sh
 int main(int argc, char **argv)
 {
     const pg_backend backend = (pg_backend)sample_choose(backends, sample_option(&argc, argv, "-b", "auto"));
-    const int n = 2 * (int)sample_number(&argc, argv, "-n", 64, 64, 512) / 2;
+    const int n = 2 * ((int)sample_number(&argc, argv, "-n", 64, 64, 512) / 2);
     const char *path = sample_option(&argc, argv, "-o", NULL);
     if (argc > 1) return fprintf(stderr, "usage: %s [-b auto|cuda|cpu] [-n POINTS] [-o PATH]\n", argv[0]), 2;
     double *sheet = sample_alloc((size_t)n * n * sizeof *sheet, PG_MEM_HOST), error[2][2];

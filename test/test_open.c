@@ -179,6 +179,40 @@ static void a_single_point_is_a_line_of_its_own(void **state)
     pg_destroy(solver);
 }
 
+/* A row whose sides have values, between axes that are open: the values are part of what it solves for. */
+static void a_row_between_walls_has_their_values(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double *u[2];
+    enum { N = 40, M = 36 };
+    double *f = allocate(N * M * sizeof *f);
+    memset(f, 0, N * M * sizeof *f);
+    for (int q = 0; q < 2; q++) {
+        pg_desc d = {0};
+        d.backend = q ? PG_CPU : backend, d.dim = 3, d.n[0] = N, d.n[1] = 1, d.n[2] = M;
+        for (int a = 0; a < 3; a++) d.h[a] = 0.1, d.centring[a] = PG_CELL, set_ends(&d, a, a == 1 ? "DD" : "OO");
+        d.face[2].value = 1, d.face[3].value = 3;
+        pg_report report;
+        u[q] = solve(&d, f, &report);
+        assert_int_equal(report.outcome, PG_CONVERGED);
+    }
+    assert_true(fabs(u[0][N / 2 + N * (M / 2)] - 2) < 1e-3);    /* far from the sides, beyond which they are 0 */
+    for (int m = 0; m < N * M; m++) assert_true(fabs(u[0][m] - u[1][m]) < 1e-12);
+    free(u[0]), free(u[1]), free(f);
+}
+
+/* Many small boxes are not padded to the length that suits one alone. */
+static void a_batch_of_small_boxes_stays_small(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    pg_desc d = {0};
+    d.backend = backend, d.batch = 4096;
+    for (int a = 0; a < 3; a++) d.n[a] = 8, d.h[a] = 1, set_ends(&d, a, "OO");
+    size_t bytes;
+    OK(pg_workspace_bytes(&d, &bytes), NULL);
+    assert_true(bytes < 100 * points_of(&d) * sizeof(double));
+}
+
 /* What holds u makes it decay: far walls are not noticed. */
 static void walls_far_away_are_the_same(void **state)
 {
@@ -322,7 +356,7 @@ static void each_problem_of_a_batch_has_its_ghosts(void **state)
 static void a_box_may_have_any_size(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    static const int size[][3] = {{64, 64, 1}, {33, 70, 1}, {260, 100, 1}, {130, 5, 1}, {40, 34, 47}, {64, 33, 64}, {36, 65, 40}};
+    static const int size[][3] = {{64, 64, 1}, {33, 70, 1}, {260, 500, 1}, {130, 5, 1}, {40, 34, 47}, {64, 33, 64}, {36, 65, 40}};
     rng r = {397};
     for (int c = 0; c < full_or_small(7, 5); c++)
         for (int single = 0; single < 2; single++) {
@@ -658,6 +692,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_BOTH(more_points_outside_change_nothing),
         ON_BOTH(a_single_point_is_a_line_of_its_own),
+        ON_BOTH(a_row_between_walls_has_their_values),
+        ON_BOTH(a_batch_of_small_boxes_stays_small),
         ON_BOTH(walls_far_away_are_the_same),
         ON_BOTH(a_single_charge_gives_the_lattice_function),
         ON_BOTH(each_problem_of_a_batch_has_its_ghosts),

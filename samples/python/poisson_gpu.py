@@ -18,9 +18,8 @@ Arrays   u and f are float64, or float32 with dtype='float32'. Windows of larger
          the CPU. The solver keeps a handle, with its memory, for each of the 16 layouts that it met last; a graph that
          captured a solve needs its handle.
 Faces    bc: a kind for all faces, or a dict by axis ('x') or face ('x_low', 'x_high'): 'dirichlet', 'neumann',
-         'periodic', 'open' (empty space beyond), 'spectral'
-        (PG_OPEN_SPECTRAL: the same, on all sides, of a smooth f), (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or
-         an array over the face, lower axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, of a batch with its
+         'periodic', 'open' (empty space beyond), 'spectral' (the same on all sides, of a smooth f: PG_OPEN_SPECTRAL),
+         (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or an array over the face, lower axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, of a batch with its
          axis before them; where u is (host or GPU), without gaps, and kept by reference.
 Images   Channels come first, numpy.moveaxis(image, -1, 0), and batch takes them at once. Pixels: centring='cell', h=1;
          f is minus the divergence of the gradients that are wanted, and its sum 0 where all borders are 'neumann'.
@@ -590,7 +589,7 @@ def _stop(**options):
 
 
 _COEFFICIENTS = ('beta_face', 'beta_cell', 'openness', 'alpha_cell')
-_OUTSIDE = (KINDS['dirichlet'], KINDS['open'], KINDS['spectral'])    # of nodes the first is one spacing inside of such a side
+_OUTSIDE = tuple(KINDS[kind] for kind in ('dirichlet', 'open', 'spectral'))    # of nodes the first is inside of such a side
 _HANDLES = 16    # that a Solver keeps
 
 
