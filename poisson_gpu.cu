@@ -478,7 +478,7 @@ struct pgi_state : pgi_call {
 // their equation: the first point outside, the ghost, is that times the last unknown.
 struct pgi_open_line {
     int some;
-    int even;             // both ends, and the rows between them are like those beyond
+    int uniform;          // both ends are open, and the rows between them are like those beyond
     double link[2];       // of two neighbours beyond an end, in the units of what the other axes add; 0: closed
     double outflow[2];    // what leaves through each end of all that flows out where no other axis varies
     double resistance;    // of that mode: u at the ends, weighted with these shares, is minus this times the flow
@@ -13617,7 +13617,7 @@ static void pgi_open_rows(pgi_elimination *e, const pgi_line *l, double beta, pg
     if (!o->some) return;
     const int ends = l->open[0] + l->open[1];
     double all = 0;
-    o->even = ends == 2 && l->uniform && l->n > 1;
+    o->uniform = ends == 2 && l->uniform && l->n > 1;
     for (int q = 0; q < 2; q++) {
         const int k = q ? l->n - 1 : 0, i = q ? l->n : 0;
         const double link = beta * pgi_end_coupling(l, q), gap = pgi_line_gap(l, i),
@@ -14103,11 +14103,11 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
 {
     pgi_direct *const d = &s->direct;
     pgi_convolution *const c = &d->convolution;
-    const int64_t line_of_cache = 128 / (int64_t)pgi_element(s->desc.flags);
+    const int flat = line[1]->absent, line_of_cache = 64 / (int)pgi_element(s->desc.flags);    // in numbers
     double padded = 1, half = 1;
     pgi_series series[3];
     for (int a = 0; a < 3; a++) {
-        if (a == 1 && line[1]->absent) continue;
+        if (a == 1 && flat) continue;
         if (!line[a]->open[0] || !line[a]->open[1] || !pgi_plan_padding(s, line[a], a, 1)) return 0;
         half *= d->along[a].series[0].n / 2;
         int n = (line[a]->n + 63) / 64 * 64;
@@ -14118,13 +14118,10 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
         padded *= n;
     }
     if (padded > 2 * half && padded * s->together > 64 * 64 * 64) return 0;    // small ones: fewer launches
-    const int flat = line[1]->absent;
     for (int a = 0; a < 3; a++) {
         if (a == 1 && flat) continue;
         d->along[a].series[0] = d->along[a].series[1] = series[a];
-        d->along[a].window = {1, line[a]->n};
         c->size[a] = series[a].n / 2 + 1;
-        c->margin[a][0] = c->margin[a][1] = 1;
     }
     if (flat) c->size[1] = 1;
     c->complex = 1;
@@ -14136,7 +14133,7 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
     for (int q = 0; q < 5; q++)
         if (axis[q] != 1 || !flat) pgi_add_pass(s, kind[q], axis[q]);
     const int64_t width = pgi_green_width(series[0].n, line[0]->n) + 1;
-    const int64_t sj = 2 * ((width + line_of_cache / 2 - 1) / (line_of_cache / 2) * (line_of_cache / 2)),
+    const int64_t sj = 2 * ((width + line_of_cache - 1) / line_of_cache * line_of_cache),
                   sk = sj * (flat ? 1 : series[1].n);
     d->between = {NULL, 0, sj, sk, sk * series[2].n};
     return 1;
@@ -14688,7 +14685,7 @@ static double pgi_faddeeva(double x, double y)
 // The heat kernel of waves up to the shortest that a grid has, whose eigenvalues are those of the derivative itself:
 // the integral of exp(-t k^2) cos(n k) / pi over k from 0 to pi, t in units of h^2. So a charge without shorter waves
 // has the potential of free space (as by F. Vico, L. Greengard, M. Ferrando 2016, who cut off the kernel in space
-// instead). The integral over all k is a Gaussian; what is beyond pi is told by w, or, for the first n, Gauss' rule
+// instead). The integral over all k is a Gaussian; what is beyond pi follows from w, or, for the first n, Gauss' rule
 // does it all.
 static void pgi_spectral_kernel(double t, int reach, double *to)
 {
@@ -15589,11 +15586,11 @@ template <int IN_MEMORY> static __device__ inline double pgi_solve_lines(const p
     return loss;
 }
 
-// Of even rows between open ends all pivots are alike, 1/r: u_k is the sum of r^|k - j| f_j, times 1/(1/r - r), two
+// Of uniform rows between open ends all pivots are alike, 1/r: u_k is the sum of r^|k - j| f_j, times 1/(1/r - r), two
 // recurrences that do not wait for each other. A part runs its own from 0, and then once more from what the parts
 // before it, or after it, come to: scans by the threads of a warp, in which the parts of a line lie side by side.
-static __device__ inline void pgi_solve_even_lines(const pgi_elimination &d, const pgi_held &p, double mu,
-                                                   double *exchange, double f[PGI_KEPT])
+static __device__ inline void pgi_solve_uniform_lines(const pgi_elimination &d, const pgi_held &p, double mu,
+                                                      double *exchange, double f[PGI_KEPT])
 {
     const int capacity = pgi_exchange_capacity((int)blockDim.x), me = (int)threadIdx.x, lane = me & 31,
               last = (1 << d.log_parts) - 1, part = me & last,
@@ -15795,8 +15792,8 @@ static inline int pgi_eliminate_bytes(const pgi_elimination &d, int element)
            pgi_shared_bytes(d);
 }
 
-// What a kernel eliminates: whole lines, pieces of them, or whole lines of even rows between open ends.
-enum { PGI_WHOLE_LINES, PGI_LINE_PIECES, PGI_EVEN_LINES };
+// What a kernel eliminates: whole lines, pieces of them, or whole lines of uniform rows between open ends.
+enum { PGI_WHOLE_LINES, PGI_LINE_PIECES, PGI_UNIFORM_LINES };
 // Solves for lines, or for pieces of them   Moves 2 words a point; pieces 1, then 2   Overlap: in place
 // The values of a tile are copied to shared memory, where only the thread that asks for them reads them, while the tile
 // before is worked on.
@@ -15845,8 +15842,8 @@ template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_T
         fetch(tile + hop_of_tiles);
         if (along_x) pgi_transpose_lines(transposed - begin, pitch, own, part, r);
         double mean = 0;
-        if (KIND == PGI_EVEN_LINES && !centred)
-            pgi_solve_even_lines(d, part, line.mu, exchange, r);
+        if (KIND == PGI_UNIFORM_LINES && !centred)
+            pgi_solve_uniform_lines(d, part, line.mu, exchange, r);
         else if constexpr (PIECES)
             mean = pgi_solve_piece(d, pieces, part, rows, line.mu, line.inside && line.mu >= 0, line.problem,
                                    column * d.pieces + (int)piece, lost, exchange, r);
@@ -17017,7 +17014,7 @@ static __global__ void __launch_bounds__(PGI_FFT_THREADS, R == 8 ? 2 : 3)
 // ---- complex transforms: a box that is open on all sides ----
 
 // Values i and i + n/2 of a row along x are the real and the imaginary part of one number. Transforms along z and y are
-// of these numbers as they are; along x, which is last, those of frequencies (ky, kz) and (-ky, -kz) together tell the
+// of these numbers as they are; along x, which is last, those of frequencies (ky, kz) and (-ky, -kz) together give the
 // coefficients of both halves of a row, and as values are real, a row solves for its image too. So every transform is
 // complex and nobody looks for pairs of frequencies in a column. Of a column of n values that is padded to 2 n the even
 // frequencies are a transform of the n values, the odd ones that of values times exp(-pi i j / n): a block does one
@@ -17037,7 +17034,7 @@ namespace
 {
 // A thread of a transform of a column. It has one butterfly of radix 8 at either end: numbers lane + r lanes, r < 8,
 // and as many frequencies lane + r lanes of those that are even, or odd. In shared memory number q of part k, which the
-// butterflies leave, is at 9 q + k, so that neighbours meet no conflicts of banks; columns lie side by side, or, along
+// butterflies leave, is at 9 q + k, so that threads have no conflicts of banks; columns lie side by side, or, along
 // x, one after the other.
 template <class T, int ALONG_X> struct pgi_green_thread {
     typedef pgi_complex<T> number;
@@ -17090,15 +17087,16 @@ template <class T, int ALONG_X> struct pgi_green_thread {
         }
         pgi_twiddle<BACK, T>(v, [&](int k) { return own[(k == 4 ? 3 : k) * c.lanes]; });
     }
-    // A stage between: butterflies of numbers 8 `step` apart, for all parts and all numbers modulo 8, at places that
-    // are 8 `apart` apart; twiddles of the first stage depend on the place. A thread writes where it has read.
+    // A stage between: butterflies of numbers with the stride 8 `step`, for all parts and all numbers modulo 8, each
+    // beginning 8 `hop` after the one before; twiddles of the first stage depend on that place. A thread writes where
+    // it has read.
     template <int P, int BACK>
-    __device__ void stage(int lanes, int total, int step, int apart, const number *roots, int by_place) const
+    __device__ void stage(int lanes, int total, int step, int hop, const number *roots, int by_place) const
     {
         PGI_ROLLED
         for (int at = lane; at < total; at += lanes) {
             const int low = at % 8, part = at / 8 % 8, here = at / 64;
-            number *const p = memory + ((low + 8 * here * apart) * ROW + part) * wide();
+            number *const p = memory + ((low + 8 * here * hop) * ROW + part) * wide();
             const number *const own = roots + low + by_place * here;
             const auto power = [&](int k) { return own[k * 8 * step]; };
             number v[P];
@@ -18089,8 +18087,8 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
                   blocks = (tiles < resident ? tiles : resident) * e.pieces, stride = pgi_pitch(u, e.line);
     pgi_pieces pieces = {first, count, s->direct.sum, (pgi_joint *)j.own, NULL};
     if (!split && e.pieces == 1) {
-        const auto kernel = e.open.even && e.log_parts <= 5 ? pgi_eliminate_kernel<T, PGI_EVEN_LINES>
-                                                            : pgi_eliminate_kernel<T, PGI_WHOLE_LINES>;
+        const auto kernel = e.open.uniform && e.log_parts <= 5 ? pgi_eliminate_kernel<T, PGI_UNIFORM_LINES>
+                                                               : pgi_eliminate_kernel<T, PGI_WHOLE_LINES>;
         PGI_LAUNCH_SHARED(s, blocks, dim3((unsigned)threads), bytes, kernel, e, pgi_box_of(l, T()), u, pieces, columns,
                           stride, s->state);
         return;
@@ -24427,7 +24425,7 @@ struct pgi_factors_of_axis {
         to[(int64_t)node * size + row] = weight ? weight[node] * sum : sum;
     }
 };
-// Sums of products, some along the last axis at once: they share what is of the other axes.
+// Sums of products, some along the last axis at once: the factors of the other axes are looked up once.
 template <class T> struct pgi_make_spectrum {
     enum { TOGETHER = 8 };
     const double *factor[3];
