@@ -398,6 +398,7 @@ enum pgi_way { PGI_NO_WAY_ON, PGI_WITHOUT_CYCLE, PGI_WITHOUT_PIPELINE };
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
 struct pgi_call {
     pgi_given u, f;         // the caller's arrays, or their copies
+    pgi_given ghost[6];     // PG_OPEN: planes beyond the faces
     double alpha, omega;    // omega: of the sweeps, where it can change between solves
     struct {
         double value;
@@ -717,7 +718,9 @@ struct pgi_fft {
     int64_t spectrum_pitch;         // from row to row of its spectrum along the axis
     pgi_span in, out;               // of the values, what the grids have then
     pgi_beside beside;
-    pgi_divisor size[2];            // of the other two axes, x with what fills up its rows
+    pgi_divisor size;               // of a row of columns, with what fills it up
+    pgi_divisor problem;            // columns from one problem of a batch to the next: numbers are of one of them
+    int own;                        // the end of those that it has
     int row[2];                     // values of a row along the lower one of them, and, along x, with what fills it up
     int span, lanes, log_wide;      // lanes: threads of a column of numbers; columns of numbers that a block has
     int element, pitch, lane;       // in shared memory, from number to number, part to part and column to column
@@ -806,7 +809,7 @@ struct pgi_transforms {
     pgi_span window;         // shorter than the series along open axes
     pgi_fft fft;             // GPU: how blocks transform; radix 0: cuFFT does,
     pgi_green_fft green;     // or, of a box that is open on all sides, in complex numbers
-    int64_t pairs;           // so many of columns at a time
+    int64_t pairs[2];        // so many of columns at a time, of one problem and of a batch
     const void *roots;       // CPU: of unity, of the complex transforms
 };
 
@@ -835,7 +838,7 @@ struct pgi_direct {
     pgi_grid ghost[6];    // a plane for each of them
     pgi_direct_pass pass[11];
     pgi_transforms along[3];
-    pgi_small2d small;
+    pgi_small2d small[2];     // of one problem and of a batch
     pgi_elimination lines;    // lambda: eigenvalues; scale: what the transforms multiply with, inverted
     int uniform;              // the axis of elimination could be transformed
     int reports_mean;         // what leaves out the null mode of a singular problem reports the mean
@@ -1193,8 +1196,8 @@ struct pg_solver {
     int depth;                       // of nested loops
     cudaGraphExec_t graph[6];    // by guess_zero, checked and with_floor
 #if PGI_DIRECT
-    cufftHandle fft[3];    // by axis
-    int has_fft[3];
+    cufftHandle fft[2][3];    // of one problem and of a batch, by axis
+    int has_fft[2][3];
 #endif
 #endif
 };
@@ -2397,15 +2400,14 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->unit_of_sums = 1;
 }
 
-// solved: u has been solved for already.
-static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
+static PGI_HD inline void pgi_begin(pgi_state *st, uint64_t now)
 {
     st->start_ns = now;
     st->mean = st->removed = st->shift = 0;
     st->scale = 1;
     st->valid = 1;
     pgi_schedule_first(st);
-    if (!solved) st->resonant = 0;
+    st->resonant = 0;
     st->outcome = PG_COMPLETED;
     st->since_best = 0;
     st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
@@ -2676,14 +2678,14 @@ static PGI_HD inline void pgi_set_constant(pgi_state *st, int step, int argument
     }
 }
 
-// One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
+// One step of control. argument: of PGI_COUNT the iterations just done.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
     if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK || step == PGI_CHECK_RECURRENCE ||
         step == PGI_CHECK_SHIFTED || step == PGI_SWEPT)
         st->end_ns = now;    // for a monitor
     switch (step) {
-    case PGI_BEGIN: pgi_begin(st, argument, now); break;
+    case PGI_BEGIN: pgi_begin(st, now); break;
     case PGI_SET_MEAN:
         st->rhs_mean = st->sums[0] / st->volume;
         if (st->alpha == 0) st->mean = st->removed = st->rhs_mean;
@@ -12598,10 +12600,16 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
 // -------------------------------------------------------------------------------------------------------------------
 
 // u itself is the working grid: a transform takes columns of the right-hand side or of u and writes columns of u. All
-// columns along an axis are numbered, the lower one of the other axes first, then problem after problem of a batch, and
-// two neighbours make a pair: odd counts of rows need no care. A transform is complex transforms of pairs, between
-// steps before and steps after. On a GPU the last uniform axis of a 3D problem is transformed there and back at once,
+// columns along an axis are numbered, the lower one of the other axes first, then problem after problem of a batch. A
+// transform is complex transforms of pairs of columns, between steps before and steps after. Round-off of one column of
+// a pair is in the other, so both are of one problem: where its columns do not fill the last block of them, some are
+// taken twice. On a GPU the last uniform axis of a 3D problem is transformed there and back at once,
 // and small problems multiply with the eigenvectors of all axes: planes in one kernel, others by the exact solver.
+
+static PGI_HD inline int64_t pgi_columns_of(const int n[3], int axis)
+{
+    return (int64_t)n[axis == 0 ? 1 : 0] * n[axis == 2 ? 1 : 2];
+}
 
 // A place is i, j, k and the problem.
 static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[4])
@@ -13064,7 +13072,8 @@ static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
 namespace
 {
 // Columns of a grid, from `first` on, side by side in a number: number i has value i of each. Columns beyond the last
-// one read it, and are not written. On a GPU numbers lie at multiples of their size.
+// one read it, and are not written. each: columns from one problem to the next in `first`, if more than there are. On a
+// GPU numbers lie at multiples of their size.
 template <class T, class N> struct pgi_column_block {
     enum { WIDE = sizeof(N) / sizeof(T) };
     T *column[WIDE];
@@ -13072,11 +13081,17 @@ template <class T, class N> struct pgi_column_block {
     int count, together, place[WIDE][4];    // together: side by side in memory; place: of the first values
     pgi_span window;
     const pgi_beside *beside;    // or NULL
-    PGI_HD pgi_column_block(const pgi_grid &g, int axis, const int n[3], int64_t first, int64_t columns, pgi_span here,
-                            const pgi_beside *ghosts = NULL)
-        : stride(pgi_pitch(g, axis)), count(columns - first < WIDE ? (int)(columns - first) : (int)WIDE), window(here),
-          beside(ghosts)
+    PGI_HD pgi_column_block(const pgi_grid &g, int axis, const int n[3], int64_t first, int64_t columns, int64_t each,
+                            pgi_span here, const pgi_beside *ghosts = NULL)
+        : stride(pgi_pitch(g, axis)), window(here), beside(ghosts)
     {
+        if (each) {
+            const int64_t own = pgi_columns_of(n, axis), last = first < columns ? first : columns - 1,
+                          problem = last < each ? 0 : last / each;
+            first -= problem * (each - own);
+            if (columns > (problem + 1) * own) columns = (problem + 1) * own;
+        }
+        count = columns - first < WIDE ? (int)(columns - first) : (int)WIDE;
         together = count == WIDE;
         PGI_UNROLLED
         for (int q = 0; q < WIDE; q++) {
@@ -13144,8 +13159,8 @@ template <class T, class N> struct pgi_rhs_columns {
     const T mean;
     const unsigned mask;
     PGI_HD pgi_rhs_columns(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int n[3], int64_t first,
-                           int64_t all, pgi_span window)
-        : columns(rhs.f, along, n, first, all, window), from(rhs), state(b.state), axis(along), nx(n[0]), ny(n[1]),
+                           int64_t all, int64_t each, pgi_span window)
+        : columns(rhs.f, along, n, first, all, each, window), from(rhs), state(b.state), axis(along), nx(n[0]), ny(n[1]),
           nz(n[2]), mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
     {
     }
@@ -13745,10 +13760,18 @@ static double pgi_scaled_by(double scale, const pgi_series &s)
 // The columns along an axis, of all problems that are taken at once: those that a rank has, or of which it has a part.
 static void pgi_range_of_columns(const pg_solver *s, const int n[3], int axis, int64_t range[2])
 {
-    const int64_t plane = axis < 2 ? n[1 - axis] : (int64_t)n[0] * n[1], all = axis < 2 ? plane * n[2] : plane;
+    const int64_t plane = axis < 2 ? n[1 - axis] : (int64_t)n[0] * n[1];
     const int some = axis < 2 && pgi_is_split(s);
     range[0] = some ? plane * s->parts[0].lo : 0;
-    range[1] = some ? plane * s->parts[0].hi : s->together * all;
+    range[1] = some ? plane * s->parts[0].hi : s->together * pgi_columns_of(n, axis);
+}
+// The same in blocks of so many, none of which has columns of two problems. Returns what `each` is then.
+static int64_t pgi_range_of_blocks(const pg_solver *s, const int n[3], int axis, int wide, int64_t range[2])
+{
+    const int64_t each = (pgi_columns_of(n, axis) + wide - 1) / wide * wide;
+    pgi_range_of_columns(s, n, axis, range);
+    if (s->together > 1) range[1] = s->together * each;
+    return each;
 }
 static int64_t pgi_columns(const pg_solver *s, int axis)
 {
@@ -13778,15 +13801,15 @@ static void pgi_extent_at_pass(const pg_solver *s, int axis, int n[3])
 static void pgi_forget_direct(pg_solver *s)
 {
 #if PGI_GPU
-    for (int a = 0; a < 3; a++)
-        if (s->has_fft[a]) cufftDestroy(s->fft[a]);
+    for (int q = 0; q < 6; q++)
+        if (s->has_fft[q / 3][q % 3]) cufftDestroy(s->fft[q / 3][q % 3]);
 #endif
     (void)s;
 }
 
 #if PGI_GPU
 static pg_status pgi_plan_gpu_passes(pg_solver *s);
-static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3]);
+static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3], int problems);
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c);
 static void pgi_cut_green(const pg_solver *s, int axis, pgi_green_fft *c);
 static int pgi_fft_position(const pgi_fft *c, int type1, int u);
@@ -13958,7 +13981,7 @@ static void pgi_plan_products(pg_solver *s, pgi_line *const line[3])
 {
     if (!line[1]->absent && (s->mixed || s->krylov || s->desc.batch == 1) && pgi_is_coarsest(line, -1, PGI_MODES))
         pgi_add_pass(s, PGI_BY_MODES, 0);
-    else if (pgi_plan_small2d(s, line))
+    else if (pgi_plan_small2d(s, line, 1) && (s->together == 1 || pgi_plan_small2d(s, line, s->together)))
         pgi_add_pass(s, PGI_PLANE_BY_MODES, 0);
 }
 #endif
@@ -14813,12 +14836,13 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
 {
     pgi_direct *d = &s->direct;
     pgi_line *const *line = h->line[0];
-    for (int q = 0; q < 2 && d->small.blocks; q++) {
-        pgi_fold *const f = d->small.fold;
+    for (int q = 0; q < 2 && d->small[0].blocks; q++) {
+        pgi_fold *const f = d->small[0].fold;
         if (q > 0 && pgi_line_equal(line[0], line[2]))
             f[1] = f[0];
         else
             pgi_layout_fold<T>(arena, &f[q], line[2 * q], s->work.beta, h->work);
+        d->small[1].fold[q] = f[q];
     }
     if (d->pass[0].kind >= PGI_BY_MODES) return;
     int64_t pitch = 1;    // of the spectrum of a convolution
@@ -14879,16 +14903,16 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
     d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
     d->lines.marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
 #if PGI_GPU
-    for (int a = 0; a < 3; a++)
-        if (s->has_fft[a] && d->work) PGI_CUFFT(s, cufftSetWorkArea(s->fft[a], d->work));
+    for (int q = 0; q < 6; q++)
+        if (s->has_fft[q / 3][q % 3] && d->work) PGI_CUFFT(s, cufftSetWorkArea(s->fft[q / 3][q % 3], d->work));
 #endif
 }
 
-// The plane beyond a face, of the problem at hand: on a GPU a batch is solved at once.
+// The plane beyond a face: of the problem at hand, which is known when kernels run, or the first of all.
 static pgi_grid pgi_ghost_now(const pg_solver *s, int face)
 {
     pgi_grid ghost = s->direct.ghost[face];
-    if (!s->cuda && ghost.base) ghost.base = (void *)s->state->face[face].plane;
+    if (ghost.base && s->together == 1) ghost.base = &s->state->ghost[face], ghost.indirect = 1;
     return ghost;
 }
 
@@ -15069,10 +15093,10 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, const pgi_direct
     const pgi_complex<T> *const roots = (const pgi_complex<T> *)along.roots;
     const pgi_beside beside = pgi_beside_out(s, pass);
     int64_t range[2];
-    pgi_range_of_columns(s, pass.n, pass.axis, range);
+    const int64_t each = pgi_range_of_blocks(s, pass.n, pass.axis, PGI_TILE, range);
     pgi_cpu_tiles(s, l, l->points * s->together, range[0], range[1], [&](char *memory, int64_t first) {
-        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, pass.axis, pass.n, first, range[1], pgi_span_in(d, pass));
-        const pgi_tile_columns<T> out(to, pass.axis, pass.n, first, range[1], pgi_span_out(d, pass), &beside);
+        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, pass.axis, pass.n, first, range[1], each, pgi_span_in(d, pass));
+        const pgi_tile_columns<T> out(to, pass.axis, pass.n, first, range[1], each, pgi_span_out(d, pass), &beside);
         if (pass.kind != PGI_THERE_AND_BACK)
             return pgi_cpu_transform_tile<T>(along.series[pass.kind], roots, in, out, memory);
         pgi_tile_number<T> *const between =
@@ -15145,7 +15169,7 @@ static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi
     int64_t range[2];
     pgi_range_of_columns(s, l->n, axis, range);
     pgi_cpu_tiles(s, l, l->points * s->together, range[0], range[1], [&](char *memory, int64_t first) {
-        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1], s->direct.along[axis].window);
+        const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1], 0, s->direct.along[axis].window);
         const pgi_line_tile<W> t = pgi_read_lines<W>(s, l, in, s->state->alpha, memory);
         if (first == 0 && mean != 0) t.lower(0, mean, 0);
         work(first, in, t);
@@ -15156,7 +15180,7 @@ static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi
 template <class T> static double pgi_mean_over_ranks(pg_solver *s, const pgi_level *l, const pgi_rhs &from)
 {
     const pgi_direct &d = s->direct;
-    const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, d.lines.line, l->n, 0, 1, d.along[d.lines.line].window);
+    const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, d.lines.line, l->n, 0, 1, 0, d.along[d.lines.line].window);
     double all[4] = {pgi_read_lines<1>(s, l, in, s->state->alpha, d.buffer).null_loss(0, 0), 0, 0, 0};
     pgi_combine_ranks<0>(s, l, all);
     return all[0];
@@ -15195,7 +15219,7 @@ static void pgi_cpu_eliminate_tiles(pg_solver *s, const pgi_level *l, const pgi_
             PGI_OMP(omp atomic write)
             s->state->resonant = 1;
         }
-        const pgi_tile_columns<T> out(to, d.lines.line, l->n, first, first + in.columns.count,
+        const pgi_tile_columns<T> out(to, d.lines.line, l->n, first, first + in.columns.count, 0,
                                       d.along[d.lines.line].window);
         for (int k = t.first; k <= t.last; k++) {
             pgi_tile_number<T> v = {};
@@ -15234,7 +15258,7 @@ struct pgi_chunk {
     int axis, contiguous, n[3];    // n: of the grid
     pgi_span in, out;
     unsigned pairs;
-    int64_t first, columns;    // columns: the end of all
+    int64_t first, columns, each;    // columns: the end of all; each: see pgi_column_block
     int64_t element, transform, pair;
 };
 
@@ -15246,7 +15270,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const unsigned steps = (unsigned)pgi_steps(series, 0), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_rhs_columns<T, pgi_complex<T>> get(b, from, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.in);
+    const pgi_rhs_columns<T, pgi_complex<T>> get(b, from, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.each,
+                                                   c.in);
     const pgi_numbers<pgi_complex<T>> put = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_before<T>(series, (int)m, get, put);
 }
@@ -15257,7 +15282,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const unsigned steps = (unsigned)pgi_steps(series, 1), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_column_block<T, pgi_complex<T>> put(to, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.out);
+    const pgi_column_block<T, pgi_complex<T>> put(to, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.each, c.out);
     const pgi_numbers<pgi_complex<T>> at = {buffer + pair * c.pair, c.element, c.transform, 0};
     pgi_step_after<T>(series, (int)m, at, put);
 }
@@ -16192,32 +16217,34 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
 
     // The columns of a number are counted along the lower one of the other axes first. Calls first(lower, upper,
-    // problem), then next(q, inside, row, plane) for the step to column q: whether there is one, and whether it begins
-    // a row, and a plane.
+    // problem), then next(q, inside, row) for the step to column q: whether there is one, and whether it begins a row.
     template <class First, class Next> __device__ void each_column(int64_t column, First first, Next next) const
     {
-        const int begin = (int)(column < c.columns ? column : c.columns - 1), line = pgi_over(begin, c.size[0]),
-                  problem = pgi_over(line, c.size[1]), left = (int)c.columns - begin;
-        int i = begin - line * c.size[0].number, j = line - problem * c.size[1].number;
-        first(i, j, problem);
+        const int last = (int)(column < c.columns ? column : c.columns - 1), problem = pgi_over(last, c.problem),
+                  begin = last - problem * c.problem.number, line = pgi_over(begin, c.size), left = c.own - begin;
+        int i = begin - line * c.size.number;
+        first(i, line, problem);
         PGI_UNROLLED
         for (int q = 1; q < PER; q++) {
-            const int inside = q < left, row = inside && ++i == c.size[0].number;
-            if (row) i = 0, j++;
-            const int plane = row && j == c.size[1].number;
-            if (plane) j = 0;
-            next(q, inside, row, plane);
+            const int inside = q < left, row = inside && ++i == c.size.number;
+            if (row) i = 0;
+            next(q, inside, row);
         }
+    }
+    // How many columns there are from this one on, at most those of its problem.
+    __device__ int left(int64_t column) const
+    {
+        const int begin = (int)column - pgi_over((int)column, c.problem) * c.problem.number;
+        return column < c.columns ? c.own - begin : 0;
     }
     __device__ void offsets(int64_t column, const pgi_grid &g, int64_t (&at)[PER]) const
     {
         const int64_t across = c.axis == 0 ? g.sj : 1, up = c.axis == 2 ? g.sj : g.sk;
         each_column(
             column, [&](int i, int j, int problem) { at[0] = i * across + j * up + problem * g.problem; },
-            [&](int q, int inside, int row, int plane) {
+            [&](int q, int inside, int row) {
                 at[q] = at[q - 1] + (inside ? across : 0);
-                if (row) at[q] += up - c.size[0].number * across;
-                if (plane) at[q] += g.problem - c.size[1].number * up;
+                if (row) at[q] += up - c.size.number * across;
             });
     }
     // The sums of the eigenvalues of the other axes.
@@ -16230,9 +16257,9 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         };
         each_column(
             column, [&](int i, int j, int) { lower_at = i, upper_at = j, add(0); },
-            [&](int q, int inside, int row, int plane) {
+            [&](int q, int inside, int row) {
                 lower_at = row ? 0 : lower_at + inside;
-                upper_at = plane ? 0 : upper_at + row;
+                upper_at += row;
                 add(q);
             });
     }
@@ -16266,7 +16293,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         else
             v = pgi_fetch_once((const V *)p);
     }
-    template <int STORE> __device__ void move(T *grid, const int64_t (&at)[PER], int pitch, int64_t left, int modes,
+    template <int STORE> __device__ void move(T *grid, const int64_t (&at)[PER], int pitch, int left, int modes,
                                               progression low, progression high, number (&a)[R], number (&b)[R]) const
     {
         const int skipped = STORE && is_empty();
@@ -16308,7 +16335,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         }
     }
     // The same of padded columns: rows outside of what the grid has are 0, and not stored.
-    template <int STORE> __device__ void move_padded(T *grid, const int64_t (&at)[PER], int pitch, int64_t left,
+    template <int STORE> __device__ void move_padded(T *grid, const int64_t (&at)[PER], int pitch, int left,
                                                      const pgi_span &has, int whole, progression low, progression high,
                                                      number (&a)[R], number (&b)[R]) const
     {
@@ -16845,23 +16872,23 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
 };
 }    // namespace
 
-// Value i of the columns from `column` on, with what the boundary data add to it.
+// Value i of `left` columns of a problem, from `column` on, with what the boundary data add to it.
 template <class T>
 static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(const pgi_state *st, int nx, int ny,
                                                                               int nz, pgi_rhs from, int axis,
-                                                                              int64_t column, int64_t columns, int i,
+                                                                              int problem, int column, int left, int i,
                                                                               typename pgi_fft_type<T>::number x)
 {
     const int n[3] = {nx, ny, nz};
     const unsigned mask = pgi_face_mask(from, st);
     PGI_ROLLED
-    for (int q = 0; q < 16 / (int)sizeof(T) && column + q < columns; q++) {
+    for (int q = 0; q < 16 / (int)sizeof(T) && q < left; q++) {
         int at[4];
         pgi_column_place(n, axis, column + q, at);
         at[axis] = i;
         const unsigned here =
             mask & (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 | pgi_end_bits(at[2], n[2]) << 4);
-        if (here) ((T *)&x)[q] += pgi_face_terms_of<T>(from.faces, st, here, at[0], at[1], at[2], at[3]);
+        if (here) ((T *)&x)[q] += pgi_face_terms_of<T>(from.faces, st, here, at[0], at[1], at[2], problem);
     }
     return x;
 }
@@ -16890,9 +16917,10 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
     };
     const auto fetch = [&](int i) {
         const typename thread::number v = fetch_plain(i);
+        const int problem = pgi_over((int)column, t.c.problem);
         return !faces ? v
-                      : pgi_fft_completed<T>(b.state, b.axis[0].n, b.axis[1].n, b.axis[2].n, from, t.c.axis, column,
-                                             t.c.columns, i, v);
+                      : pgi_fft_completed<T>(b.state, b.axis[0].n, b.axis[1].n, b.axis[2].n, from, t.c.axis, problem,
+                                             (int)column - problem * t.c.problem.number, t.left(column), i, v);
     };
     const auto fetch_padded = [&](int i) {
         const int own = i - t.c.in.first;
@@ -16928,8 +16956,7 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
     int64_t at[PER];
     t.offsets(column, to, at);
     const typename thread::progression low = t.rows(0, modes), high = t.rows(1, modes);
-    const int64_t left = t.c.columns - column;
-    const int pitch = (int)(pgi_pitch(to, t.c.axis) * (int64_t)sizeof(T));
+    const int left = t.left(column), pitch = (int)(pgi_pitch(to, t.c.axis) * (int64_t)sizeof(T));
     T *const u = pgi_data<T>(to);
     const auto store = [&](int i, typename thread::number v) {
         PGI_UNROLLED
@@ -17431,15 +17458,18 @@ static void pgi_place_fft(pgi_fft *c, int kind)
     c->rest_in_warp = c->axis == 0 ? c->lanes <= 32 && 32 % c->lanes == 0 : rest << c->log_wide <= 32;
 }
 
-// The columns of a grid of so many points.
-static void pgi_take_columns(const pg_solver *s, const int n[3], pgi_fft *c)
+// Numbers the columns of a grid of so many points, in rows of so many with what fills them up; 0: nothing does.
+static void pgi_number_columns(const pg_solver *s, const int n[3], int filled, pgi_fft *c)
 {
+    const int row = filled ? filled : c->axis == 0 ? n[1] : n[0];
+    const int all[3] = {c->axis == 0 ? n[0] : row, c->axis == 0 ? row : n[1], n[2]};
     int64_t range[2];
-    pgi_range_of_columns(s, n, c->axis, range);
-    c->first = range[0], c->columns = range[1];
+    const int64_t each = pgi_range_of_blocks(s, all, c->axis, 16 / (int)pgi_cycle_element(s->desc.flags), range);
     c->row[0] = c->axis == 0 ? n[1] : n[0];
-    c->size[0] = pgi_divisor_of(c->row[0]);
-    c->size[1] = pgi_divisor_of(c->axis == 2 ? n[1] : n[2]);
+    c->first = range[0], c->columns = range[1];
+    c->size = pgi_divisor_of(row);
+    c->problem = pgi_divisor_of(each < 0x7fffffff ? (int)each : 0x7fffffff);
+    c->own = (int)(s->together > 1 ? pgi_columns_of(all, c->axis) : c->columns);
 }
 
 // How a block transforms along an axis with two radices. Returns 0 where it cannot.
@@ -17475,7 +17505,7 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     c->lanes = n / (2 * c->radix);
     c->per_lane = pgi_inverse_up(c->lanes);
     pgi_extent_at_pass(s, axis, extent);
-    pgi_take_columns(s, extent, c);
+    pgi_number_columns(s, extent, 0, c);
     // Along x a block is small, as its barriers are for few; along others its columns fill lines of memory. There is
     // room for two blocks, and a small problem keeps all multiprocessors busy.
     const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
@@ -17491,8 +17521,7 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
         c->log_wide--;
         pgi_place_fft(c, series.kind);
     }
-    const int64_t all = s->together * (int64_t)c->row[0] * c->size[1].number;
-    return fits() && all < 0x7fffffff && c->bytes <= 16 * 65536;
+    return fits() && c->columns < 0x7fffffff && c->bytes <= 16 * 65536;
 }
 
 // The order of the threads of type 1 at the last stage, part after part.
@@ -17823,11 +17852,11 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
 }
 
 // A launch without attributes but that of the cluster; there is room for one more.
-static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, cudaLaunchAttribute attribute[2])
+static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, const pgi_small2d &small, int problems,
+                                             cudaLaunchAttribute attribute[2])
 {
-    const pgi_small2d &small = s->direct.small;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)small.blocks * (unsigned)s->together);
+    config.gridDim = dim3((unsigned)small.blocks * (unsigned)problems);
     config.blockDim = dim3(PGI_BLOCK);
     config.dynamicSmemBytes = (size_t)small.memory;
     config.stream = s->stream;
@@ -17842,12 +17871,13 @@ static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, cudaLaunchAttri
 template <class T> static void pgi_cuda_small2d(pg_solver *s, pgi_rhs from, pgi_grid to, int controlled)
 {
     cudaLaunchAttribute attribute[2] = {};
-    cudaLaunchConfig_t config = pgi_small2d_config(s, attribute);
+    const pgi_small2d &small = s->direct.small[s->together > 1];
+    cudaLaunchConfig_t config = pgi_small2d_config(s, small, s->together, attribute);
     if (s->clusters && PGI_OVERLAP) {
         attribute[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attribute[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
     }
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small2d_kernel<T>, s->direct.small, from, to, s->state, controlled));
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small2d_kernel<T>, small, from, to, s->state, controlled));
 }
 
 static pgi_fold pgi_fold_of(const pgi_line *l, size_t element)
@@ -17896,9 +17926,9 @@ static int64_t pgi_cut_small2d(const pg_solver *s, pgi_small2d *small, int same,
 
 // Small 2D problems (and lines of a batch) take one kernel, where a block or a cluster of blocks has room for one: as
 // many blocks as there are tiles and multiprocessors for; a large batch keeps these busy with few.
-static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3])
+static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3], int problems)
 {
-    pgi_small2d *small = &s->direct.small;
+    pgi_small2d *small = &s->direct.small[problems > 1];
     const int cluster = s->clusters ? 16 : 1;
     if (!line[1]->absent || s->work.n[0] > 2 * PGI_SMALL2D || s->work.n[2] > 2 * PGI_SMALL2D) return 0;
     const size_t element = pgi_cycle_element(s->desc.flags);
@@ -17918,7 +17948,7 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3])
     int best = 0;
     for (int blocks = 1; blocks <= cluster; blocks *= 2) {
         if (pgi_cut_small2d(s, small, same, blocks) > s->shared_limit) continue;
-        if (best && (best >= tiles || (int64_t)blocks * s->together > s->multiprocessors)) break;
+        if (best && (best >= tiles || (int64_t)blocks * problems > s->multiprocessors)) break;
         best = blocks;
     }
     small->blocks = 0;
@@ -17929,7 +17959,7 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3])
         cudaLaunchAttribute attribute[2];
         int clusters = 0;
         if (pgi_cut_small2d(s, small, same, best) > s->shared_limit) return small->blocks = 0;
-        const cudaLaunchConfig_t config = pgi_small2d_config(s, attribute);
+        const cudaLaunchConfig_t config = pgi_small2d_config(s, *small, problems, attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) return 1;
         cudaGetLastError();
     }
@@ -17937,15 +17967,15 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3])
     return 1;
 }
 
-static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<double> *x)
+static void pgi_execute(pg_solver *s, cufftHandle fft, int inverse, pgi_complex<double> *x)
 {
-    PGI_CUFFT(s, cufftExecZ2Z(s->fft[axis], (cufftDoubleComplex *)x, (cufftDoubleComplex *)x,
-                              inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+    cufftDoubleComplex *const z = (cufftDoubleComplex *)x;
+    PGI_CUFFT(s, cufftExecZ2Z(fft, z, z, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
 }
-static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<float> *x)
+static void pgi_execute(pg_solver *s, cufftHandle fft, int inverse, pgi_complex<float> *x)
 {
-    PGI_CUFFT(
-        s, cufftExecC2C(s->fft[axis], (cufftComplex *)x, (cufftComplex *)x, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+    cufftComplex *const z = (cufftComplex *)x;
+    PGI_CUFFT(s, cufftExecC2C(fft, z, z, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
 }
 
 static int64_t pgi_blocks(int64_t threads) { return (threads + PGI_BLOCK - 1) / PGI_BLOCK; }
@@ -17957,9 +17987,10 @@ static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, const pgi_direct_p
 {
     const pgi_transforms &along = s->direct.along[pass.axis];
     const pgi_series &series = along.series[pass.kind == PGI_BACKWARD];
-    const int64_t pairs = along.pairs, length = series.length, count = series.count;
+    const int plan = s->together > 1;
+    const int64_t pairs = along.pairs[plan], length = series.length, count = series.count;
     int64_t range[2];
-    pgi_range_of_columns(s, pass.n, pass.axis, range);
+    const int64_t each = pgi_range_of_blocks(s, pass.n, pass.axis, 2, range);
     // Transforms along x are contiguous in the buffer, others lie side by side.
     const pgi_span in = pgi_span_in(s->direct, pass), out = pgi_span_out(s->direct, pass);
     const pgi_beside beside = pgi_beside_out(s, pass);
@@ -17971,16 +18002,17 @@ static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, const pgi_direct_p
                    (unsigned)pairs,
                    range[0],
                    range[1],
+                   each,
                    count * pairs,
                    pairs,
                    1};
     if (c.contiguous) c.element = 1, c.transform = length, c.pair = count * length;
     pgi_complex<T> *const buffer = (pgi_complex<T> *)s->direct.buffer;
-    if (pass.kind != PGI_STAGE) PGI_CUFFT(s, cufftSetStream(s->fft[pass.axis], s->stream));
+    if (pass.kind != PGI_STAGE) PGI_CUFFT(s, cufftSetStream(s->fft[plan][pass.axis], s->stream));
     for (; c.first < range[1]; c.first += 2 * pairs) {
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 0)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
                    pgi_box_of(l, T()), from, c, buffer);
-        if (pass.kind != PGI_STAGE) pgi_execute(s, pass.axis, series.inverse, buffer);
+        if (pass.kind != PGI_STAGE) pgi_execute(s, s->fft[plan][pass.axis], series.inverse, buffer);
         const pgi_grid grid[3] = {to, beside.ghost[0], beside.ghost[1]};
         for (int q = 0; q < 3; q++) {
             c.out = q == 0 ? out : pgi_span{q == 1 ? out.first - 1 : out.first + out.count, 1};
@@ -18020,7 +18052,6 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, const pgi_direct_pa
     const int kind = d.along[pass.axis].series[pass.kind == PGI_BACKWARD].kind, per = 16 / (int)sizeof(T);
     const int to_values = kind == PGI_DCT3 || kind == PGI_HERMITIAN || (kind == PGI_DCT1 && pass.kind == PGI_BACKWARD);
     pgi_fft c = d.along[pass.axis].fft;
-    if (pass.ghost || d.convolution.some) pgi_take_columns(s, pass.n, &c);
     c.in = pgi_span_in(d, pass), c.out = pgi_span_out(d, pass), c.beside = pgi_beside_out(s, pass);
     c.spectrum_pitch =
         pass.axis == 0 ? 1 : d.convolution.size[0] * (pass.axis == 1 ? 1 : (int64_t)d.convolution.size[1]);
@@ -18029,14 +18060,9 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, const pgi_direct_pa
     const int row = (int)d.between.sj,
               own = !pass.ghost && to.base == d.between.base && (pass.axis == 0 || from.f.base == to.base);
     const int turned = pass.axis == 0 || d.convolution.turn[0] <= d.convolution.turn[pass.axis];
-    if (row && own && turned && d.along[0].fft.radix) {
-        if (pass.axis == 0) {
-            c.row[1] = row;
-        } else {
-            c.first = c.first / pass.n[0] * row, c.columns = c.columns / pass.n[0] * row;
-            c.size[0] = pgi_divisor_of(row);
-        }
-    }
+    const int filled = row && own && turned && d.along[0].fft.radix;
+    if (filled && pass.axis == 0) c.row[1] = row;
+    pgi_number_columns(s, pass.n, filled && pass.axis > 0 ? row : 0, &c);
     const auto kernel = c.padded       ? pgi_padded_kernel_of<T>(kind)
                         : c.radix == 8 ? pgi_fft_kernel_of<T, 8>(kind)
                         : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(kind)
@@ -18208,18 +18234,19 @@ template <class T> static void pgi_cuda_direct_pass(pg_solver *s, const pgi_leve
 }
 
 // cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
-static size_t pgi_make_fft(pg_solver *s, int a)
+static size_t pgi_make_fft(pg_solver *s, int plan, int a)
 {
     const pgi_series &q = s->direct.along[a].series[0];
-    const int contiguous = a == 0, batch = (int)(s->direct.along[a].pairs * q.count);
-    int length = q.length;
+    const int contiguous = a == 0, batch = (int)(s->direct.along[a].pairs[plan] * q.count);
+    int length = q.length, *const has = &s->has_fft[plan][a];
+    cufftHandle *const fft = &s->fft[plan][a];
     size_t bytes = 0;
-    if (s->has_fft[a]) cufftDestroy(s->fft[a]);
-    s->has_fft[a] = 0;
-    PGI_CUFFT(s, cufftCreate(&s->fft[a]));
-    s->has_fft[a] = s->failed == PG_OK;
-    PGI_CUFFT(s, cufftSetAutoAllocation(s->fft[a], 0));
-    PGI_CUFFT(s, cufftMakePlanMany(s->fft[a], 1, &length, &length, contiguous ? 1 : batch, contiguous ? length : 1,
+    if (*has) cufftDestroy(*fft);
+    *has = 0;
+    PGI_CUFFT(s, cufftCreate(fft));
+    *has = s->failed == PG_OK;
+    PGI_CUFFT(s, cufftSetAutoAllocation(*fft, 0));
+    PGI_CUFFT(s, cufftMakePlanMany(*fft, 1, &length, &length, contiguous ? 1 : batch, contiguous ? length : 1,
                                    &length, contiguous ? 1 : batch, contiguous ? length : 1,
                                    pgi_cycles_in_f32(s->desc.flags) ? CUFFT_C2C : CUFFT_Z2Z, batch, &bytes));
     return bytes;
@@ -18261,24 +18288,28 @@ static void pgi_plan_elimination(pg_solver *s)
 static int pgi_plan_chunks(pg_solver *s, double allowed)
 {
     pgi_direct *const d = &s->direct;
+    const int batch = s->together;
     int reducible = 0;
     d->buffer_bytes = d->work_bytes = 0;
-    for (int q = 0; q < d->passes; q++) {
+    for (int e = 0; e < d->passes * (batch > 1 ? 2 : 1); e++) {
+        const int q = e % d->passes, plan = e / d->passes;
         const int a = d->pass[q].axis, copies = d->pass[q].kind == PGI_STAGE;
         pgi_transforms *const along = &d->along[a];
         if ((d->pass[q].kind != PGI_FORWARD && !copies) || along->fft.radix) continue;
         const size_t bytes = pgi_pair_bytes(s, along->series[0]);
         int64_t range[2];
-        pgi_range_of_columns(s, d->pass[q].n, a, range);
+        s->together = plan ? batch : 1;
+        pgi_range_of_blocks(s, d->pass[q].n, a, 2, range);
+        s->together = batch;
         const int64_t pairs = (range[1] - range[0] + 1) / 2;
         const double fit =
             fmin(allowed / (double)bytes, 1e9 / along->series[0].n);    // elements are numbered in 32 bits
         const int64_t most = fit < 1 ? 1 : (int64_t)fit;
         const int64_t chunks = (pairs + most - 1) / most;
-        along->pairs = (pairs + chunks - 1) / chunks;
-        reducible += along->pairs > 1;
-        const size_t work = copies ? 0 : pgi_make_fft(s, a);
-        if (along->pairs * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)along->pairs * bytes;
+        along->pairs[plan] = (pairs + chunks - 1) / chunks;
+        reducible += along->pairs[plan] > 1;
+        const size_t work = copies ? 0 : pgi_make_fft(s, plan, a);
+        if (along->pairs[plan] * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)along->pairs[plan] * bytes;
         if (work > d->work_bytes) d->work_bytes = work;
     }
     return reducible;
@@ -25524,7 +25555,7 @@ static void pgi_step_fmg(pg_solver *s)
 
 static void pgi_step_direct(pg_solver *s)
 {
-    if (s->guess_zero) pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
+    pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
     s->ops->control(s, s->checked ? PGI_COUNT : PGI_LAST, 1);
     pgi_step_check(s);
 }
@@ -25627,21 +25658,20 @@ static void pgi_iterate(pg_solver *s)
     if (may_drift) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
 }
 
-// Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. But a
-// batch of PG_DIRECT is solved at once, without checks, and then checked problem after problem: u as it is counts as
-// solved for then (guess_zero is 0, otherwise never with PG_DIRECT).
+// Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. Without
+// one a batch of PG_DIRECT is solved at once.
 static void pgi_program(pg_solver *s)
 {
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
     const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
     s->together = at_once && !s->checked && !s->comm ? s->desc.batch : 1;
     s->iterate = s->level[0].u;
-    if (at_once && s->direct.small.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
+    if (at_once && s->direct.small[0].blocks && !s->checked && s->desc.batch == 1) {
         const pgi_direct_pass in_plane = {PGI_PLANE_PROGRAM, 0, {0, 0, 0}, 0, 0, 0};
         s->ops->direct_pass(s, &s->level[0], in_plane, pgi_level_rhs(&s->level[0], 1), s->level[0].u);
         return;
     }
-    s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
+    s->ops->control(s, PGI_BEGIN, 0);
     if (s->masked) pgi_gather(s, 1);
     // A batch, and a direct solve that reports the mean, leave the null mode out on the way.
     if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.reports_mean)) pgi_find_mean(s);
@@ -25825,8 +25855,6 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                                 ? "%s: NaN, Inf or an overflowing norm in A, f or u; u was not touched"
                             : st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
                             : st->iterations ? "%s: NaN or Inf in u after iteration %d, the last one"
-                            : s->is_direct && !s->mixed && s->desc.batch > 1
-                                ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
                                 : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data, or arrays of "
                                   "another precision; u was not touched",
                             name, r->iterations);
@@ -28019,6 +28047,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
             array = (const char *)s->stage_face[q];
         if (pgi_opens(s->work.face[q].kind)) array = (const char *)s->direct.ghost[q].base;
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
+        c.ghost[q] = pgi_in_one((void *)c.face[q].plane);
     }
     s->host.stop = c.stop;
     pgi_set_call(s, c);
@@ -28175,16 +28204,6 @@ static void pgi_take_result(pg_solver *s, void *u, int problem)
         pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, problem);
 }
 
-// Whether a problem of a batch that was solved at once is not finite, and so has to be solved by itself: on the CPU the
-// last column of a problem and the first one of the next are transformed as one complex number, where a NaN is in both.
-static int pgi_is_spoilt(pg_solver *s)
-{
-    if (s->cuda) return 0;
-    const pgi_grid none = pgi_no_grid();
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, s->outer.u, none, pgi_rhs_of(none), 0);
-    return !pgi_finite(s->state->sums[1]);
-}
-
 // What a solve knows of its stopping rule, before its arrays are copied.
 static pg_status pgi_begin_solve(pg_solver *s, const pg_stop *caller, const pg_stop *stop)
 {
@@ -28206,25 +28225,15 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     PGI_TRY(pgi_meet(s, PGI_SOLVE, 0, &stop, pgi_check_solve(s, u, f, caller, &stop)));
     PGI_TRY(pgi_begin_solve(s, caller, &stop));
     if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
-    const int batch = s->desc.batch, checked = s->checked;
-    const int at_once =
-        batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor && !s->direct.open);
+    const int at_once = s->desc.batch > 1 && s->is_direct && !s->mixed && !s->comm && !s->checked;
     s->solves++;
     s->ignores_u = s->guess_zero && !s->is_direct && (!caller || pgi_number(caller->guess) == PG_GUESS_DEFAULT);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
-    if (at_once) {    // see pgi_program
-        s->checked = 0;
-        pgi_enter_problem(s, u, f, &stop, 0);
-        pgi_run_program(s, 1);
-        s->guess_zero = 0;
-    }
-    s->checked = checked;
-    for (int q = 0; q < batch && (checked || !at_once); q++) {
+    for (int q = 0; q < (at_once ? 1 : s->desc.batch); q++) {
         s->monitored = 0;
         pgi_enter_problem(s, u, f, &stop, q);
-        if (at_once) s->guess_zero = pgi_is_spoilt(s);
-        pgi_run_program(s, q == 0 && !at_once);
+        pgi_run_program(s, q == 0);
         if (!at_once) pgi_take_result(s, u, q);
         if (s->failed) break;
         if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;

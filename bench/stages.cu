@@ -62,13 +62,13 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
     *solver = NULL;
     if (!s) return pgi_no_memory("not enough host memory for a solver");
     pg_status status = pgi_prepare(desc, s, &lines);
-    plan->in_one_kernel = s->direct.small.blocks > 0;
+    plan->in_one_kernel = s->direct.small[0].blocks > 0;
 #if PGI_GPU
     if (status == PG_OK && plan->in_one_kernel) {    // planned anew, as a larger problem is
         pgi_arena measure = {NULL, NULL, 0};
         pgi_line *const *const line = lines->line[0];
         int other;
-        s->direct.small.blocks = s->direct.passes = 0;
+        s->direct.small[0].blocks = s->direct.passes = 0;
         status = pgi_plan_passes(s, line, s->direct.lines.line < 0 ? PGI_THERE_AND_BACK : PGI_ELIMINATE,
                                  pgi_line_axis(&s->work, line, &other));
         pgi_layout(s, lines, &measure);
