@@ -662,6 +662,7 @@ enum pgi_control_step {
     PGI_SET_KRYLOV,    // Krylov: argument is a pgi_krylov_step
     PGI_CHECK_RECURRENCE,
     PGI_CHECK_SHIFTED,
+    PGI_CHECK_FINITE,    // of a u that has no residual
     PGI_SWEPT,    // see pgi_swept
     PGI_LAST,     // count and end
     PGI_END
@@ -1170,6 +1171,7 @@ struct pg_solver {
     int solves;              // so far
     int unused_values;       // entries of lists that have lost the air or solid beside them to a new mask
     int ignores_u;           // an iterative solve that was not told a guess begins with 0
+    int ignores_guess;       // PG_DIRECT was named, and PG_GUESS_U
     int reads_u, reads_f;    // ranks: what a call reads of its arrays
     int to_round_off;    // the tolerance is the default
     int with_floor;      // round-off may keep the residual above the tolerance
@@ -2716,7 +2718,13 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_SET_SHIFTED:
     case PGI_SET_LIFT:
     case PGI_SET_ALPHA: pgi_set_constant(st, step, argument); break;
-    case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
+    case PGI_CANCEL:    // what has come to its verdict keeps it; argument: problems of the batch are left
+        if (st->go || st->goes_on || argument) pgi_finish(st, PG_CANCELLED);
+        break;
+    case PGI_CHECK_FINITE:
+        st->history_count = 0, st->first = st->last = NAN;
+        pgi_finish(st, pgi_finite(st->sums[3]) ? PG_CONVERGED : PG_NOT_A_NUMBER);
+        break;
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
     case PGI_RESUME: pgi_resume(st); break;
@@ -25483,6 +25491,10 @@ static void pgi_step_verify(pg_solver *s)
 static void pgi_step_check(pg_solver *s)
 {
     if (!s->checked) return;
+    if (pgi_is_spectral(&s->desc)) {
+        pgi_find_norm(s, PGI_FIELD, s->outer.u, 1);
+        return s->ops->control(s, PGI_CHECK_FINITE, 0);
+    }
     if (s->krylov) {
         if (s->with_floor && !pgi_is_pending(s)) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
         s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
@@ -25812,9 +25824,9 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                                                         : "try PG_FASTEST");
     case PG_BREAKDOWN:
         return pgi_add_text(to, room,
-                            "%s after %d iterations: %s divided by 0 twice; residual %.3g, rhs %.3g; try another "
+                            "%s after %d iteration%s: %s divided by 0 twice; residual %.3g, rhs %.3g; try another "
                             "preconditioner or guess",
-                            name, r->iterations, pgi_method_of(s), r->residual, r->rhs_norm);
+                            name, r->iterations, plural, pgi_method_of(s), r->residual, r->rhs_norm);
     case PG_RESONANCE:
         return pgi_add_text(
             to, room, "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction",
@@ -25830,8 +25842,20 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                                 : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data, or arrays of "
                                   "another precision; u was not touched",
                             name, r->iterations);
-    default: pgi_write_residual(st, r);
+    default:
+        if (st->history_count == 0)
+            return pgi_add_text(to, room, "%s: solved directly; u has no residual with PG_OPEN_SPECTRAL", name);
+        pgi_write_residual(st, r);
     }
+}
+
+// Axes that are not periodic; of nodes alone.
+static int pgi_count_closed(const pg_desc *d, int of_nodes)
+{
+    int count = 0;
+    for (int a = 0; a < d->dim; a++)
+        count += d->face[2 * a].kind != PG_PERIODIC && !(of_nodes && d->centring[a] == PG_CELL);
+    return count;
 }
 
 static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report *r)
@@ -25858,11 +25882,18 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
                      "with PG_ROBUST_RANDOM");
-    else if (pgi_is_incompatible(st))
+    else if (pgi_is_incompatible(st) && !s->desc.cells.mask && !pgi_count_closed(&s->desc, 0))
         pgi_add_text(to, room,
-                     "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: "
-                     "balance sources, in- and outflow",
-                     r->singular_components > 1 ? " in a component" : "", st->removed);
+                     "the box is periodic all round: the mean of f, %.3g, was subtracted, which is a uniform "
+                     "neutralising background",
+                     st->removed);
+    else if (pgi_is_incompatible(st))
+        pgi_add_text(to, room, "f is not compatible%s: its mean, %.3g, was subtracted; %sbalance sources, in- and outflow%s",
+                     r->singular_components > 1 ? " in a component" : "", st->removed,
+                     pgi_count_closed(&s->desc, 1) ? "" : "sum w f + boundary flux must be 0: ",
+                     pgi_count_closed(&s->desc, 1) ? ", or give PG_CELL, if f is at the centres of cells" : "");
+    else if (s->ignores_guess && !s->warning[0])
+        pgi_add_text(to, room, "PG_DIRECT needs no guess: the u of PG_GUESS_U was not read");
     else
         pgi_add_text(to, room, "%s", s->warning);
 }
@@ -25922,13 +25953,21 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
     s->in_monitor = 1;
     const int cancel = s->monitor(s->monitor_user, &report);
     s->in_monitor = 0;
-    if (pgi_any_rank(s, cancel)) s->ops->control(s, PGI_CANCEL, 0);
+    if (pgi_any_rank(s, cancel)) s->ops->control(s, PGI_CANCEL, st->problem + 1 < s->desc.batch);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>validation  Every default and every check of a descriptor, a stopping rule and a pointer, before anything is
 // touched.
 // -------------------------------------------------------------------------------------------------------------------
+
+// The values of enums, as refusals list them.
+static const char *const pgi_norms = "PG_NORM_L2, PG_NORM_L2_PLAIN, PG_NORM_MAX or PG_NORM_L1";
+static pg_status pgi_check_enum(const char *name, int value, int least, int most, const char *names)
+{
+    PGI_WRONG_IF(value < least || value > most, "%s is %d; it must be %s", name, value, names);
+    return PG_OK;
+}
 
 // At most one flag of a group; none: the default.
 static pg_status pgi_check_group(unsigned *flags, const char *group, unsigned mask, unsigned fallback)
@@ -26061,8 +26100,10 @@ static pg_status pgi_take_choices(pg_desc *d)
     const unsigned stray = d->flags & (pgi_smoothers | pgi_preconditioners);
     PGI_WRONG_IF(stray, "flags contain 0x%x, a %s: give it as %s of the descriptor", stray,
                  stray & pgi_smoothers ? "smoother" : "preconditioner", stray & pgi_smoothers ? "smoother" : "precond");
-    PGI_WRONG_IF(smoother & ~pgi_smoothers || smoother & (smoother - 1), "smoother is 0x%x; it must be one of pg_smoother", smoother);
-    PGI_WRONG_IF(precond & ~pgi_preconditioners || precond & (precond - 1), "precond is 0x%x; it must be one of pg_precond", precond);
+    PGI_WRONG_IF(smoother & ~pgi_smoothers || smoother & (smoother - 1),
+                 "smoother is 0x%x; it must be PG_SMOOTH_DEFAULT, RBGS, JACOBI, CHEBYSHEV or LINES", smoother);
+    PGI_WRONG_IF(precond & ~pgi_preconditioners || precond & (precond - 1),
+                 "precond is 0x%x; it must be PG_PRECOND_DEFAULT, CYCLE, DIRECT, DIAGONAL, NONE, AINV or AINV2", precond);
     d->flags |= smoother | precond;
     return PG_OK;
 }
@@ -26205,8 +26246,10 @@ static pg_status pgi_check_ends(const pg_desc *d, int a)
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * a + e];
         const int kind = pgi_number(f->kind);
-        PGI_WRONG_IF(kind < 0 || kind > PG_OPEN_SPECTRAL, "face %s has the unknown kind %d", pgi_face_name[2 * a + e],
-                     kind);
+        PGI_WRONG_IF(kind < 0 || kind > PG_OPEN_SPECTRAL,
+                     "face %s has the unknown kind %d; it must be PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, "
+                     "PG_OPEN or PG_OPEN_SPECTRAL",
+                     pgi_face_name[2 * a + e], kind);
         PGI_WRONG_IF(!pgi_finite(f->value), "face %s has the value %g; boundary data must be finite",
                      pgi_face_name[2 * a + e], f->value);
         PGI_WRONG_IF(pgi_opens(f->kind) && (f->value != 0 || f->array),
@@ -26386,7 +26429,8 @@ static pg_status pgi_check_mask_strides(pg_desc *d)
 static pg_status pgi_check_masked(pg_desc *d)
 {
     const int robust = pgi_number(d->robust);
-    PGI_WRONG_IF(robust < PG_ROBUST_OFF || robust > PG_ROBUST_BOTH, "robust is %d; see pg_robust", robust);
+    PGI_TRY(pgi_check_enum("robust", robust, PG_ROBUST_OFF, PG_ROBUST_BOTH,
+                           "PG_ROBUST_AUTO, PG_ROBUST_RANDOM, PG_ROBUST_LABYRINTH, PG_ROBUST_BOTH or PG_ROBUST_OFF"));
     PGI_TRY(pgi_check_list("air_value", "air_values", d->cells.air_value, d->cells.air_values));
     PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->cells.solid_flux, d->cells.solid_fluxes));
     PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->cells.beta_face));
@@ -26684,14 +26728,17 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning)
 }
 #endif
 
+// Before anything is decided by them.
+static pg_status pgi_check_machine(const pg_desc *d)
+{
+    PGI_TRY(pgi_check_enum("memory", pgi_number(d->memory), 0, PG_MEM_DEVICE, "PG_MEM_HOST or PG_MEM_DEVICE"));
+    return pgi_check_enum("backend", pgi_number(d->backend), 0, PG_CPU, "PG_AUTO, PG_CUDA or PG_CPU");
+}
+
 static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning)
 {
     warning[0] = 0;
     *device = 0;
-    const int memory = pgi_number(d->memory), backend = pgi_number(d->backend);
-    PGI_WRONG_IF(memory != PG_MEM_HOST && memory != PG_MEM_DEVICE,
-                 "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", memory);
-    PGI_WRONG_IF(backend < 0 || backend > PG_CPU, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
     PGI_WRONG_IF(d->device < 0, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device",
                  d->device);
     if (d->backend != PG_CPU) {
@@ -26772,8 +26819,9 @@ static pg_status pgi_check_media_arrays(const pg_desc *d)
 static pg_status pgi_check_own_size(const char *name, size_t given, size_t own)
 {
     if (given == 0 || given == own) return PG_OK;
-    return pgi_wrong("%s is %zu; it must be 0 or %zu: compile program and library with the same header", name, given,
-                     own);
+    return pgi_wrong("%s is %zu; it must be 0 or %zu: begin with {0}, and compile program and "
+                     "library with the same header",
+                     name, given, own);
 }
 static pg_status pgi_check_desc(const pg_desc *d)
 {
@@ -26831,6 +26879,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     PGI_TRY(pgi_check_desc(caller));
     *d = *caller;
     d->struct_size = sizeof *d;
+    PGI_TRY(pgi_check_machine(d));
     PGI_TRY(pgi_take_choices(d));
     PGI_TRY(pgi_check_size(d));
     PGI_TRY(pgi_check_part(d, rank, ranks));
@@ -26878,16 +26927,15 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                  "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter, stop->max_iter,
                  stop->check);
     const int norm = pgi_number(stop->norm), guess = pgi_number(stop->guess);
-    PGI_WRONG_IF(norm < 0 || norm > PG_NORM_L1, "stop.norm is %d; see pg_norm_kind", norm);
-    PGI_WRONG_IF(guess < 0 || guess > PG_GUESS_U, "stop.guess is %d; see pg_guess", guess);
+    PGI_TRY(pgi_check_enum("stop.norm", norm, 0, PG_NORM_L1, pgi_norms));
+    PGI_TRY(pgi_check_enum("stop.guess", guess, 0, PG_GUESS_U, "PG_GUESS_DEFAULT, PG_GUESS_ZERO or PG_GUESS_U"));
     PGI_WRONG_IF(stop->relative_to_first != 0 && stop->relative_to_first != 1,
                  "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
-    const int spectral = pgi_is_spectral(&s->desc);
-    PGI_UNSUPPORTED_IF(spectral && (stop->rtol > 0 || stop->atol > 0),
+    PGI_UNSUPPORTED_IF(pgi_is_spectral(&s->desc) && (stop->rtol > 0 || stop->atol > 0),
                        "stop.rtol is %g and atol %g, but faces are PG_OPEN_SPECTRAL, whose u does not solve the "
                        "difference equation and has no residual: leave them 0, or use PG_OPEN",
                        stop->rtol, stop->atol);
-    if (stop->rtol == 0 && stop->atol == 0 && !spectral) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
+    if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
     if (stop->max_iter == 0)
@@ -26896,8 +26944,9 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                          : s->masked && s->multigrid    ? 1000
                          : s->multigrid || s->is_direct ? 100
                                                         : 10000;
-    PGI_WRONG_IF(stop->min_iter > stop->max_iter, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
-                 stop->max_iter);
+    PGI_WRONG_IF(stop->min_iter > stop->max_iter,
+                 "stop.min_iter is %d, above max_iter, which is %d%s; give max_iter at least as many", stop->min_iter,
+                 stop->max_iter, caller->max_iter ? "" : " by default");
     if (stop->check == 0) stop->check = s->multigrid || s->is_direct || s->krylov ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     for (int *const count : {&stop->max_iter, &stop->min_iter, &stop->check})
@@ -27602,14 +27651,21 @@ static pg_status pgi_check_lists(const pg_solver *s)
                                                : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
-// A list without its number is a mistake, mostly.
-static void pgi_warn_of_empty_lists(pg_solver *s)
+// A list without its number, and the spacing of some axes alone, are mistakes, mostly.
+static void pgi_warn_of_omissions(const pg_desc *desc, pg_solver *s)
 {
     const pg_cells *const c = &s->desc.cells;
+    int axis[2] = {-1, -1};    // one that has no spacing, one that has
+    for (int a = 0; a < s->desc.dim; a++)
+        if (s->desc.n[a] > 1 && !s->desc.coord[a]) axis[desc->h[a] != 0] = a;
     const int air = c->air_value && !c->air_values, solid = c->solid_flux && !c->solid_fluxes;
     if ((air || solid) && !s->warning[0])
         snprintf(s->warning, sizeof s->warning, "%s is given, but %s is 0: no entry is read",
                  air ? "air_value" : "solid_flux", air ? "air_values" : "solid_fluxes");
+    if (axis[0] >= 0 && axis[1] >= 0 && !s->warning[0])
+        snprintf(s->warning, sizeof s->warning,
+                 "h[%d] is %g, but h[%d] is 0, which is a box of length 1 along %s; give h of all axes, or of none",
+                 axis[1], s->desc.h[axis[1]], axis[0], pgi_axis_name[axis[0]]);
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
@@ -27624,7 +27680,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     pgi_turn(&s->desc, &s->work);
     pgi_prepare_choice(s);
     pgi_name_cycle(s);
-    pgi_warn_of_empty_lists(s);
+    pgi_warn_of_omissions(desc, s);
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pg_desc levels = s->work;
@@ -28211,6 +28267,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
         batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor && !s->direct.open);
     s->solves++;
     s->ignores_u = s->guess_zero && !s->is_direct && (!caller || pgi_number(caller->guess) == PG_GUESS_DEFAULT);
+    s->ignores_guess = s->is_direct && !s->mixed && !s->fastest && caller && pgi_number(caller->guess) == PG_GUESS_U;
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
     if (at_once) {    // see pgi_program
@@ -28530,7 +28587,7 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
 
 static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *out, int where)
 {
-    PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
+    PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3.0 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
     return pgi_run_piece(s, u, out, 0, out, [&](int) {
@@ -28550,7 +28607,7 @@ static double pgi_join_norms(double a, double b, int kind)
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, int kind,
                                   const double *result)
 {
-    PGI_WRONG_IF(kind < 0 || kind > PG_NORM_L1, "kind is %d; see pg_norm_kind", kind);
+    PGI_TRY(pgi_check_enum("kind", kind, 0, PG_NORM_L1, pgi_norms));
     PGI_WRONG_IF(!result, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y));
@@ -29754,6 +29811,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pgi_dense *d)
     PGI_TRY(pgi_dense_check_matrix(&d->desc));
     d->choose_omega = d->desc.flags & PG_SOR && d->desc.omega == 0;
     pgi_dense_describe(d);
+    PGI_TRY(pgi_check_machine(&s->desc));
     PGI_TRY(pgi_check_backend(&s->desc, &s->device, s->warning));
     d->desc.backend = s->desc.backend;
     d->desc.device = s->desc.device;
@@ -30142,11 +30200,12 @@ PG_API int pg_progress(void *file, const pg_report *r)
     static const char bar[] = "################################";    // two for a decade
     enum { WIDTH = sizeof bar - 1 };
     FILE *const to = file ? (FILE *)file : stderr;
+    if (!r) return 0;
     const double whole = r->rhs_norm > 0 ? r->rhs_norm : r->first_residual, part = r->residual / whole;
     const double length = part > 0 ? -2 * log10(part) : part == 0 ? WIDTH : 0;
     fprintf(to, "\r%7d [%-*.*s] residual %.1e of the %s%s", r->iterations, (int)WIDTH,
             length < 0 ? 0 : length > WIDTH ? (int)WIDTH : (int)length, bar, part,
-            r->rhs_norm > 0 ? "right-hand side" : "first one", r->outcome == PG_RUNNING ? "" : "\n");
+            r->rhs_norm > 0 ? "right-hand side" : "first one", pgi_number(r->outcome) == PG_RUNNING ? "" : "\n");
     fflush(to);
     return 0;
 }

@@ -2,6 +2,7 @@
    promised. */
 #define _POSIX_C_SOURCE 200112L
 #include "common.h"
+#include <float.h>
 #include <limits.h>
 #include <time.h>
 
@@ -518,6 +519,158 @@ static void every_bad_stop_is_refused_by_name(void **state)
         memcpy(u, u_before, sizeof u);
     }
     pg_destroy(solver);
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Numbers from end to end ------------------------------------------------------------------------------------- */
+
+/* Each number and enum of a struct, with values that no caller means: a call takes them or refuses them in a sentence, and
+   with the sanitizer of undefined behaviour nothing else happens. */
+typedef struct field {
+    size_t at;
+    char type;                      /* i: int or enum, l: int64_t, d: double, z: size_t */
+} field;
+#define F(type, S, name) {offsetof(S, name), type}
+#define F3(type, S, name) F(type, S, name[0]), F(type, S, name[1]), F(type, S, name[2])
+#define FACE(S, q) F('i', S, face[q].kind), F('d', S, face[q].value), F('d', S, face[q].a), F('d', S, face[q].b)
+
+static const field desc_fields[] = {
+    F('z', pg_desc, struct_size), F3('i', pg_desc, n), F('i', pg_desc, dim), F3('i', pg_desc, centring), F3('d', pg_desc, h),
+    FACE(pg_desc, 0), FACE(pg_desc, 1), FACE(pg_desc, 2), FACE(pg_desc, 5), F('d', pg_desc, alpha), F('d', pg_desc, beta),
+    F('l', pg_desc, cells.stride_mask[0]), F('l', pg_desc, cells.stride_mask[1]), F('i', pg_desc, cells.air_values),
+    F('i', pg_desc, cells.solid_fluxes), F('i', pg_desc, robust), F3('d', pg_desc, velocity), F('i', pg_desc, batch),
+    F3('l', pg_desc, stride_u), F3('l', pg_desc, stride_f), F('i', pg_desc, memory), F('i', pg_desc, flags),
+    F('i', pg_desc, smoother), F('i', pg_desc, precond), F('d', pg_desc, omega), F('i', pg_desc, nu_pre),
+    F('i', pg_desc, nu_post), F('i', pg_desc, fmg_cycles), F('i', pg_desc, coarsest), F('i', pg_desc, inner_cycles),
+    F('i', pg_desc, backend), F('i', pg_desc, device), F('z', pg_desc, workspace_bytes), F('i', pg_desc, comm.kind),
+    F3('i', pg_desc, lo), F3('i', pg_desc, hi), F('d', pg_desc, time_limit)};
+static const field stop_fields[] = {
+    F('z', pg_stop, struct_size), F('d', pg_stop, rtol), F('d', pg_stop, atol), F('i', pg_stop, relative_to_first),
+    F('i', pg_stop, min_iter), F('i', pg_stop, max_iter), F('i', pg_stop, check), F('i', pg_stop, norm), F('i', pg_stop, guess)};
+static const field dense_fields[] = {
+    F('z', pg_dense_desc, struct_size), F('i', pg_dense_desc, n), F('l', pg_dense_desc, lda), F('i', pg_dense_desc, memory),
+    F('i', pg_dense_desc, flags), F('d', pg_dense_desc, omega), F('i', pg_dense_desc, backend),
+    F('i', pg_dense_desc, device), F('z', pg_dense_desc, workspace_bytes)};
+static const field cells_fields[] = {
+    F('l', pg_cells, stride_mask[0]), F('l', pg_cells, stride_mask[1]), F('i', pg_cells, air_values),
+    F('i', pg_cells, solid_fluxes)};
+static const field value_fields[] = {F3('i', pg_cell_value, cell), F('i', pg_cell_value, face), F('d', pg_cell_value, value)};
+static const field face_fields[] = {F('i', pg_face, kind), F('d', pg_face, value), F('d', pg_face, a), F('d', pg_face, b)};
+enum { EXTREMES = 7 };
+
+static void set_extreme(void *to, const field *f, int q)
+{
+    static const int ints[EXTREMES] = {INT_MIN, -2, -1, 6, 100, 0x7ffffff0, INT_MAX};
+    static const int64_t longs[EXTREMES] = {INT64_MIN, -2, -1, 6, 100, INT64_MAX / 8, INT64_MAX};
+    static const size_t sizes[EXTREMES] = {1, 2, 3, 6, 100, SIZE_MAX / 8, SIZE_MAX};
+    const double doubles[EXTREMES] = {NAN, INFINITY, -INFINITY, DBL_MAX, -DBL_MAX, 5e-324, -1};
+    char *const at = (char *)to + f->at;
+    if (f->type == 'i') memcpy(at, &ints[q], sizeof ints[q]);
+    if (f->type == 'l') memcpy(at, &longs[q], sizeof longs[q]);
+    if (f->type == 'z') memcpy(at, &sizes[q], sizeof sizes[q]);
+    if (f->type == 'd') memcpy(at, &doubles[q], sizeof doubles[q]);
+}
+
+/* Boxes in which different rules hold. */
+static void set_corner(pg_desc *d, int corner)
+{
+    static unsigned char mask[POINTS];
+    static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2};
+    mask[NX] = PG_AIR;
+    for (int a = 0; a < 3 && corner > 2; a++) d->centring[a] = PG_CELL;
+    if (corner == 1) set_choice(d, PG_DIRECT), d->alpha = -1;
+    if (corner == 2) d->velocity[0] = 2, d->velocity[1] = -1, d->batch = 2;
+    if (corner == 3) d->cells.mask = mask, d->cells.air_value = &air, d->cells.air_values = 1;
+    if (corner == 4) for (int a = 0; a < 3; a++) set_ends(d, a, "OO");
+    if (corner == 5) set_choice(d, PG_MIXED | PG_CG), set_ends(d, 1, "PP"), set_ends(d, 2, "NN");
+    if (corner == 6) set_choice(d, PG_F32 | PG_SOR), set_ends(d, 0, "RR");
+}
+
+static void expect_answer(pg_status status, const pg_solver *solver, const char *call, size_t at, int q)
+{
+    const char *const why = pg_last_error(solver);
+    EXPECT(status >= PG_OK && status < PG_STATUS_COUNT && (status == PG_OK) == !*why, "%s, field at %zu, value %d: %d \"%s\"",
+           call, at, q, (int)status, why);
+}
+
+static void no_number_is_undefined_behaviour(void **state)
+{
+    enum { CORNERS = 7, ROOM = 4 * POINTS };
+    const pg_backend backend = backend_or_skip(state);
+    static double u[ROOM], f[ROOM], out[2 * ROOM];
+    fill(u, f, ROOM);
+    failures = 0, row = "extremes";
+    for (int corner = 0; corner < CORNERS; corner++) {
+        pg_desc good = box(backend);
+        set_corner(&good, corner);
+        for (size_t m = 0; m < sizeof desc_fields / sizeof *desc_fields; m++)
+            for (int q = 0; q < EXTREMES; q++) {
+                if (small_run() && (corner + (int)m + q) % 3) continue;
+                pg_desc d = good;
+                pg_solver *solver = NULL;
+                int lo[3], hi[3];
+                set_extreme(&d, &desc_fields[m], q);
+                expect_answer(pg_query_part(&d, lo, hi), NULL, "pg_query_part", desc_fields[m].at, q);
+                expect_answer(pg_create(&d, &solver), NULL, "pg_create", desc_fields[m].at, q);
+                pg_destroy(solver);
+            }
+        pg_solver *const solver = create(&good);
+        for (size_t m = 0; m < sizeof stop_fields / sizeof *stop_fields; m++)
+            for (int q = 0; q < EXTREMES; q++) {
+                pg_stop stop = {.guess = PG_GUESS_ZERO, .rtol = 1e-3};
+                set_extreme(&stop, &stop_fields[m], q);
+                expect_answer(pg_solve(solver, u, f, &stop), solver, "pg_solve", stop_fields[m].at, q);
+            }
+        for (int q = 0; q < EXTREMES; q++) {
+            static const field number = {0, 'i'}, real = {0, 'd'};
+            static int labels[ROOM];
+            int i, count;
+            double a, x = 0;
+            pg_report report;
+            set_extreme(&i, &number, q), set_extreme(&a, &real, q);
+            for (int axis = 0; axis < 3; axis++)
+                expect_answer(pg_gradient(solver, u, axis, out, (pg_where)i), solver, "pg_gradient", 0, q);
+            expect_answer(pg_gradient(solver, u, i, out, PG_AT_FACES), solver, "pg_gradient", 1, q);
+            expect_answer(pg_norm(solver, u, (pg_norm_kind)i, &x), solver, "pg_norm", 0, q);
+            if (i < 0) expect_answer(pg_smooth(solver, u, f, i), solver, "pg_smooth", 0, q);
+            if (i < 0) expect_answer(pg_cycle(solver, u, f, i), solver, "pg_cycle", 0, q);
+            count = i;
+            expect_answer(pg_get_parts(solver, NULL, labels, &count, NULL, NULL), solver, "pg_get_parts", 0, q);
+            for (size_t m = 0; m < sizeof face_fields / sizeof *face_fields; m++) {
+                pg_face faces[6];
+                memcpy(faces, good.face, sizeof faces);
+                set_extreme(&faces[q % 6], &face_fields[m], q);
+                expect_answer(pg_set_faces(solver, faces), solver, "pg_set_faces", face_fields[m].at, q);
+            }
+            for (size_t m = 0; m < sizeof cells_fields / sizeof *cells_fields; m++) {
+                pg_cells cells = {.mask = good.cells.mask, .air_value = good.cells.air_value};
+                set_extreme(&cells, &cells_fields[m], q);
+                expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", cells_fields[m].at, q);
+            }
+            for (size_t m = 0; m < sizeof value_fields / sizeof *value_fields; m++) {
+                pg_cell_value value = {{1, 1, 0}, PG_X_LOW, 2};
+                const pg_cells cells = {.air_value = &value, .air_values = 1};
+                set_extreme(&value, &value_fields[m], q);
+                expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", value_fields[m].at, q);
+            }
+            expect_answer(pg_set_alpha(solver, a), solver, "pg_set_alpha", 0, q);
+            expect_answer(pg_get_report(solver, &report), solver, "pg_get_report", 0, q);
+            memcpy(&report.outcome, &i, sizeof i);
+            FILE *const nowhere = fopen("/dev/null", "w");
+            if (nowhere) pg_progress(nowhere, &report), fclose(nowhere);
+        }
+        pg_destroy(solver);
+    }
+    for (size_t m = 0; m < sizeof dense_fields / sizeof *dense_fields; m++)
+        for (int q = 0; q < EXTREMES; q++) {
+            static const double A[10000] = {4};
+            pg_dense_desc d = {.n = 1, .A = A, .backend = backend};
+            pg_solver *solver = NULL;
+            set_extreme(&d, &dense_fields[m], q);
+            expect_answer(pg_dense_create(&d, &solver), NULL, "pg_dense_create", dense_fields[m].at, q);
+            pg_destroy(solver);
+        }
+    assert_int_equal(pg_progress(NULL, NULL), 0);
     assert_int_equal(failures, 0);
 }
 
@@ -1355,6 +1508,7 @@ int main(void)
         ON_BOTH(remedies_are_accepted),
         ON_BOTH(options_that_do_not_apply_are_refused),
         ON_BOTH(every_bad_stop_is_refused_by_name),
+        ON_BOTH(no_number_is_undefined_behaviour),
         ON_BOTH(null_arguments_are_refused),
         ON_BOTH(overlapping_arrays_are_refused),
         ON_BOTH(interleaved_windows_do_not_overlap),
