@@ -26146,8 +26146,8 @@ static pg_status pgi_check_count(const char *name, int *value, int fallback, int
         *value = fallback;
     else if (*value == PG_NONE && may_be_none)
         *value = 0;
-    PGI_WRONG_IF(*value < 0 || *value > PGI_MAX_SWEEPS, "%s is %d; it must be 1 to %d%s", name, *value,
-                 (int)PGI_MAX_SWEEPS, may_be_none ? ", or PG_NONE" : "");
+    PGI_WRONG_IF(*value < 0 || *value > PGI_MAX_SWEEPS, "%s is %d; it must be 1 to %d, or 0 for the default%s", name,
+                 *value, (int)PGI_MAX_SWEEPS, may_be_none ? ", or PG_NONE" : "");
     return PG_OK;
 }
 
@@ -26166,10 +26166,11 @@ static pg_status pgi_check_options(pg_desc *d)
     PGI_WRONG_IF(d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES,
                  "coarsest is %d; it must be %d to %d, or 0 for the default", d->coarsest, (int)PGI_MODES_LEAST,
                  (int)PGI_MODES);
-    PGI_WRONG_IF(symmetric && d->nu_pre != d->nu_post, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
+    PGI_WRONG_IF(symmetric && d->nu_pre != d->nu_post,
+                 "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d; leave both 0, or make them equal",
                  d->nu_pre, d->nu_post);
     PGI_WRONG_IF(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) && d->nu_pre + d->nu_post == 0,
-                 "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
+                 "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep: leave one of them 0");
     return PG_OK;
 }
 
@@ -26667,6 +26668,7 @@ static void pgi_add_remedies(const pg_desc *given)
     pgi_add_list(text, " leave out", out, outs);
     pgi_add_list(text, outs && uses ? ", or use" : " use", use, uses);
     pg_desc plain = *given;
+    plain.coarsest = 0;
     for (const pgi_option &o : pgi_options) pgi_drop_option(&plain, o);
     if (outs || uses)
         ;

@@ -80,7 +80,7 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(dim_four, d->dim = 4, PG_ERROR_ARGUMENT, "dim", "is 4")                                                         \
     X(dim_negative, d->dim = -1, PG_ERROR_ARGUMENT, "dim", "is -1")                                                   \
     X(dim_below_sizes, d->dim = 2, PG_ERROR_ARGUMENT, "n[2]", "is 4")                                                 \
-    X(struct_size, d->struct_size = 8, PG_ERROR_ARGUMENT, "struct_size", "is 8")                                      \
+    X(struct_size, d->struct_size = 8, PG_ERROR_ARGUMENT, "struct_size is 8", "begin with {0}")                       \
     X(struct_size_larger, d->struct_size = 123456, PG_ERROR_ARGUMENT, "struct_size", "123456")                        \
     X(centring, d->centring[1] = (pg_centring)3, PG_ERROR_ARGUMENT, "centring[1]", "is 3")                            \
     X(memory, d->memory = (pg_memory)3, PG_ERROR_ARGUMENT, "memory", "is 3")                                          \
@@ -111,8 +111,8 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
       "smoother", "0x60000")                                                                                          \
     X(smoother_in_flags, d->flags = PG_FMG | PG_SMOOTH_RBGS, PG_ERROR_ARGUMENT, "smoother of the desc", "0x10000")     \
     X(precond_in_flags, d->flags = PG_CG | PG_PRECOND_AINV, PG_ERROR_ARGUMENT, "precond of the desc", "0x1000000")     \
-    X(smoother_unknown, d->smoother = (pg_smoother)7, PG_ERROR_ARGUMENT, "smoother", "0x7")                          \
-    X(precond_unknown, d->precond = (pg_precond)3, PG_ERROR_ARGUMENT, "precond", "0x3")                              \
+    X(smoother_unknown, d->smoother = (pg_smoother)7, PG_ERROR_ARGUMENT, "smoother is 0x7", "CHEBYSHEV")                          \
+    X(precond_unknown, d->precond = (pg_precond)3, PG_ERROR_ARGUMENT, "precond is 0x3", "AINV2")                              \
     X(smoother_of_sor, set_choice(d, PG_SOR | PG_SMOOTH_RBGS), PG_ERROR_UNSUPPORTED, "PG_SOR", "PG_SMOOTH_RBGS")                 \
     X(smoother_of_rbgs, set_choice(d, PG_RBGS | PG_SMOOTH_JACOBI), PG_ERROR_UNSUPPORTED, "PG_RBGS", "PG_SMOOTH_JACOBI")            \
     X(smoother_of_jacobi, set_choice(d, PG_JACOBI | PG_SMOOTH_CHEBYSHEV), PG_ERROR_UNSUPPORTED, "PG_JACOBI", "PG_SMOOTH_CHEBYSHEV")   \
@@ -146,7 +146,8 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(conductance_end_negative, d->conductance[0] = bad_end, PG_ERROR_ARGUMENT, "conductance[0]", "-1.5")             \
     X(conductance_end_nan, d->conductance[0] = nan_end, PG_ERROR_ARGUMENT, "conductance[0]", "nan")                   \
                                                                                                                       \
-    X(face_kind, face(d, PG_Y_HIGH, (pg_face_kind)9, 0, 0, 0), PG_ERROR_ARGUMENT, "face y high", "kind 9")            \
+    X(face_kind, face(d, PG_Y_HIGH, (pg_face_kind)9, 0, 0, 0), PG_ERROR_ARGUMENT, "face y high", "kind 9; it must be PG_DIRICHLET, ") \
+    X(robust, d->robust = (pg_robust)9, PG_ERROR_ARGUMENT, "robust is 9", "PG_ROBUST_LABYRINTH")                      \
     X(face_value_nan, face(d, PG_X_HIGH, PG_NEUMANN, NAN, 0, 0), PG_ERROR_ARGUMENT, "face x high", "nan")             \
     X(face_value_infinite, face(d, PG_Z_LOW, PG_DIRICHLET, INFINITY, 0, 0), PG_ERROR_ARGUMENT, "face z low", "inf")   \
     X(periodic_low_only, face(d, PG_X_LOW, PG_PERIODIC, 0, 0, 0), PG_ERROR_ARGUMENT, "x low", "PG_PERIODIC")          \
@@ -350,7 +351,8 @@ static int follow_remedies(const pg_desc *refused, const char *message)
     if (strstr(text, " and all of its options") || strstr(text, "leave out all flags")) {
         pg_desc plain = *refused;
         set_choice(&plain, plain.flags & (strstr(text, "all flags") ? 0 : ANY_PRECISION)), plain.omega = 0;
-        plain.nu_pre = plain.nu_post = plain.fmg_cycles = plain.inner_cycles = 0, plain.robust = PG_ROBUST_AUTO;
+        plain.nu_pre = plain.nu_post = plain.fmg_cycles = plain.inner_cycles = plain.coarsest = 0;
+        plain.robust = PG_ROBUST_AUTO;
         expect_creation(&plain, message, "the default");
         return 1;
     }
@@ -419,6 +421,42 @@ static void remedies_are_accepted(void **state)
     assert_true(refused > full_or_small(1000, 250) && impossible > full_or_small(100, 25) && impossible < refused / 2);
 }
 
+/* Several wrong options at once: where the defaults would do, the refusal says what would help. */
+static void several_wrong_options_have_a_remedy(void **state)
+{
+    static const unsigned methods[] = {0, PG_JACOBI, PG_SOR, PG_VCYCLE, PG_FMG, PG_DIRECT, PG_CG, PG_PIPEBICGSTAB},
+                          options[] = {0, PG_SMOOTH_JACOBI, PG_SMOOTH_LINES, PG_PRECOND_CYCLE, PG_PRECOND_AINV,
+                                       PG_SYMMETRIC, PG_KEEP_CYCLES, PG_COARSEN_CELLS, PG_UPWIND};
+    const pg_backend backend = backend_or_skip(state);
+    rng r = {5};
+    int refused = 0;
+    failures = 0;
+    for (int q = 0; q < full_or_small(4000, 800); q++) {
+        pg_desc d = {.backend = backend, .alpha = 1}, plain;
+        set_choice(&d, methods[rng_int(&r, 0, 7)] | options[rng_int(&r, 0, 8)] | options[rng_int(&r, 0, 8)]);
+        set_situation(&d, rng_int(&r, 0, 6));
+        plain = d;
+        set_choice(&plain, 0);
+        if (rng_int(&r, 0, 2) == 0) d.omega = rng_int(&r, 0, 1) ? 1.25 : 2.5;
+        if (rng_int(&r, 0, 2) == 0) d.nu_pre = rng_int(&r, 0, 1) ? 3 : 17;
+        if (rng_int(&r, 0, 5) == 0) d.fmg_cycles = rng_int(&r, 0, 1) ? 2 : -1;
+        if (rng_int(&r, 0, 2) == 0) d.coarsest = rng_int(&r, 0, 1) ? 2 : 16;
+        pg_solver *solver = NULL;
+        char message[512];
+        row = describe(&d);
+        const pg_status status = pg_create(&d, &solver);
+        pg_destroy(solver);
+        if (status == PG_OK) continue;
+        refused++;
+        snprintf(message, sizeof message, "%s", pg_last_error(NULL));
+        expect_creation(&plain, message, "the default");
+        EXPECT(strstr(message, "it must be") || strstr(message, "make them equal") || follow_remedies(&d, message) > 0,
+               "no remedy in \"%s\"", message);
+    }
+    assert_int_equal(failures, 0);
+    assert_true(refused > full_or_small(2000, 400));
+}
+
 /* Options that do not apply are refused, with their value and a remedy, unless they say what is so anyway; what
    pg_query_desc tells is accepted, and so has none of them. */
 static void options_that_do_not_apply_are_refused(void **state)
@@ -482,8 +520,8 @@ static void options_that_do_not_apply_are_refused(void **state)
     X(max_iter_negative, s->max_iter = -9, "max_iter", "-9")                                                          \
     X(min_above_max, (s->min_iter = 12, s->max_iter = 8), "min_iter", "12")                                           \
     X(check_negative, s->check = -6, "check", "-6")                                                                   \
-    X(norm, s->norm = (pg_norm_kind)8, "norm", "8")                                                                   \
-    X(guess, s->guess = (pg_guess)7, "guess", "7")
+    X(norm, s->norm = (pg_norm_kind)8, "norm is 8", "PG_NORM_L1")                                                                 \
+    X(guess, s->guess = (pg_guess)7, "guess is 7", "PG_GUESS_ZERO")
 
 typedef struct bad_stop {
     const char *name;
@@ -1506,6 +1544,7 @@ int main(void)
         ON_BOTH(every_bad_descriptor_is_refused_by_name),
         ON_BOTH(every_allowed_descriptor_is_taken),
         ON_BOTH(remedies_are_accepted),
+        ON_BOTH(several_wrong_options_have_a_remedy),
         ON_BOTH(options_that_do_not_apply_are_refused),
         ON_BOTH(every_bad_stop_is_refused_by_name),
         ON_BOTH(no_number_is_undefined_behaviour),
