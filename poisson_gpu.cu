@@ -25884,7 +25884,7 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      "with PG_ROBUST_RANDOM");
     else if (pgi_is_incompatible(st) && !s->desc.cells.mask && !pgi_count_closed(&s->desc, 0))
         pgi_add_text(to, room,
-                     "the box is periodic all round: the mean of f, %.3g, was subtracted, which is a uniform "
+                     "the box is periodic all round: the mean of f, %.3g, was subtracted, as a uniform "
                      "neutralising background",
                      st->removed);
     else if (pgi_is_incompatible(st))
