@@ -335,6 +335,19 @@ def test_what_does_not_fit_is_a_value_error(call, says):
             call(solver)
 
 
+def test_channels_that_come_last_are_asked_about():
+    image = random((40, 50, 3))
+    for f, options in ((image, {}), (image, {'batch': True}), (random((2, 40, 50, 4)), {'batch': True, 'bc': 'periodic'}),
+                       (image, {'bc': 'neumann', 'centring': 'cell', 'h': 1})):
+        with pytest.raises(ValueError, match='moveaxis'):
+            pg.solve(f, **options)
+    u, _ = pg.solve(np.moveaxis(image, -1, 0), batch=True)
+    assert u.shape == (3, 40, 50)
+    for f, options in ((image, {'bc': {'x': 'neumann'}}), (image, {'h': (1, 1, 1)}), (random((8, 9, 3)), {}),
+                       (random((40, 3)), {}), (random((3, 40, 50)), {}), (random((40, 50, 5)), {})):
+        assert pg.solve(f, **options)[1].converged
+
+
 def test_numbers_of_numpy_are_numbers():
     f = random((5, 4))
     with pg.Solver((np.int64(5), 4), h=np.float32(0.25), alpha=np.array(2.0), bc=['neumann', np.float64(1)]) as solver:
