@@ -887,7 +887,7 @@ def test_constants_of_fortran_are_those_of_the_header():
     assert dict(re.findall(pattern, fortran)) == {
         name: value.lstrip('0') for name, value in re.findall(pattern, HEADER)}
     enums = [re.findall(r'PG_\w+', names) for names in re.findall(r'enumerator :: ((?:.*&\n)*.*)', fortran)]
-    listed = [re.findall(r'X\((PG_\w+),', text) for text in re.findall(r'define PG_\w+_LIST\(X\)(.*?)\n\n', HEADER, re.S)]
+    listed = [re.findall(r'X\((PG_\w+),', text) for text in re.findall(r'define PG_\w+_LIST\(X\)((?:.*\\\n)+.*)', HEADER)]
     plain = [re.findall(r'PG_\w+', names) for names in re.findall(r'typedef enum pg_\w+ \{([^()}]*)\}', HEADER)
              if '= 0x' not in names]
     assert sorted(enums) == sorted(listed + plain)
