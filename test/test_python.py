@@ -163,6 +163,12 @@ def test_open_boxes_may_be_of_any_size(shape):
     assert report.converged and relative(large[tuple(slice(3, -4) for _ in shape)], small) < 1e-12
 
 
+def test_a_spectral_solve_is_told_as_converged():
+    u, report = pg.solve(random((8, 9, 10)), 'spectral')
+    assert report.converged and np.isnan(report.residual) and np.isfinite(u).all()
+    assert pg.solve(random((8, 9, 10)), 'spectral', rtol=None)[1].outcome == 'completed'
+
+
 def test_singular_neumann_box_agrees_with_least_squares():
     linalg, sparse = pytest.importorskip('scipy.sparse.linalg'), pytest.importorskip('scipy.sparse')
     f = random((9, 8))
