@@ -1171,7 +1171,6 @@ struct pg_solver {
     int solves;              // so far
     int unused_values;       // entries of lists that have lost the air or solid beside them to a new mask
     int ignores_u;           // an iterative solve that was not told a guess begins with 0
-    int ignores_guess;       // PG_DIRECT was named, and PG_GUESS_U
     int reads_u, reads_f;    // ranks: what a call reads of its arrays
     int to_round_off;    // the tolerance is the default
     int with_floor;      // round-off may keep the residual above the tolerance
@@ -2718,9 +2717,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_SET_SHIFTED:
     case PGI_SET_LIFT:
     case PGI_SET_ALPHA: pgi_set_constant(st, step, argument); break;
-    case PGI_CANCEL:    // what has come to its verdict keeps it; argument: problems of the batch are left
-        if (st->go || st->goes_on || argument) pgi_finish(st, PG_CANCELLED);
-        break;
+    case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     case PGI_CHECK_FINITE:
         st->history_count = 0, st->first = st->last = NAN;
         pgi_finish(st, pgi_finite(st->sums[3]) ? PG_CONVERGED : PG_NOT_A_NUMBER);
@@ -25849,19 +25846,13 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
     }
 }
 
-// Axes that are not periodic; of nodes alone.
-static int pgi_count_closed(const pg_desc *d, int of_nodes)
-{
-    int count = 0;
-    for (int a = 0; a < d->dim; a++)
-        count += d->face[2 * a].kind != PG_PERIODIC && !(of_nodes && d->centring[a] == PG_CELL);
-    return count;
-}
-
 static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     char *const to = r->warning;
     const size_t room = sizeof r->warning;
+    int closed = 0, nodes = 0;    // axes that are not periodic; of nodes
+    for (int a = 0; a < s->desc.dim; a++)
+        if (s->desc.face[2 * a].kind != PG_PERIODIC) closed++, nodes += s->desc.centring[a] == PG_NODE;
     if (st->lost)
         pgi_add_text(to, room, "there are more singular components than there is room for, %d; others count as regular",
                      s->obstacles.component_capacity);
@@ -25882,17 +25873,15 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
                      "with PG_ROBUST_RANDOM");
-    else if (pgi_is_incompatible(st) && !s->desc.cells.mask && !pgi_count_closed(&s->desc, 0))
-        pgi_add_text(to, room,
-                     "the box is periodic all round: the mean of f, %.3g, was subtracted, as a uniform "
-                     "neutralising background",
+    else if (pgi_is_incompatible(st) && !closed && !s->desc.cells.mask)
+        pgi_add_text(to, room, "the mean of f, %.3g, was subtracted, as a uniform neutralising background: all is periodic",
                      st->removed);
     else if (pgi_is_incompatible(st))
-        pgi_add_text(to, room, "f is not compatible%s: its mean, %.3g, was subtracted; %sbalance sources, in- and outflow%s",
+        pgi_add_text(to, room, "f is not compatible%s: its mean, %.3g, was subtracted; %s",
                      r->singular_components > 1 ? " in a component" : "", st->removed,
-                     pgi_count_closed(&s->desc, 1) ? "" : "sum w f + boundary flux must be 0: ",
-                     pgi_count_closed(&s->desc, 1) ? ", or give PG_CELL, if f is at the centres of cells" : "");
-    else if (s->ignores_guess && !s->warning[0])
+                     nodes ? "balance sources, in- and outflow, or give PG_CELL, if f is at the centres of cells"
+                           : "sum w f + boundary flux must be 0: balance sources, in- and outflow");
+    else if (s->is_direct && !s->mixed && !s->fastest && st->stop.guess == PG_GUESS_U && !s->warning[0])
         pgi_add_text(to, room, "PG_DIRECT needs no guess: the u of PG_GUESS_U was not read");
     else
         pgi_add_text(to, room, "%s", s->warning);
@@ -25953,7 +25942,9 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
     s->in_monitor = 1;
     const int cancel = s->monitor(s->monitor_user, &report);
     s->in_monitor = 0;
-    if (pgi_any_rank(s, cancel)) s->ops->control(s, PGI_CANCEL, st->problem + 1 < s->desc.batch);
+    // What has come to its end keeps its verdict, unless it leaves problems of the batch.
+    const int left = st->go || st->goes_on || st->problem + 1 < s->desc.batch;
+    if (pgi_any_rank(s, cancel && left)) s->ops->control(s, PGI_CANCEL, 0);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -26167,8 +26158,7 @@ static pg_status pgi_check_options(pg_desc *d)
                  "coarsest is %d; it must be %d to %d, or 0 for the default", d->coarsest, (int)PGI_MODES_LEAST,
                  (int)PGI_MODES);
     PGI_WRONG_IF(symmetric && d->nu_pre != d->nu_post,
-                 "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d; leave both 0, or make them equal",
-                 d->nu_pre, d->nu_post);
+                 "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d; make them equal", d->nu_pre, d->nu_post);
     PGI_WRONG_IF(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) && d->nu_pre + d->nu_post == 0,
                  "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep: leave one of them 0");
     return PG_OK;
@@ -26730,19 +26720,14 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning)
 }
 #endif
 
-// Before anything is decided by them.
-static pg_status pgi_check_machine(const pg_desc *d)
-{
-    PGI_TRY(pgi_check_enum("memory", pgi_number(d->memory), 0, PG_MEM_DEVICE, "PG_MEM_HOST or PG_MEM_DEVICE"));
-    return pgi_check_enum("backend", pgi_number(d->backend), 0, PG_CPU, "PG_AUTO, PG_CUDA or PG_CPU");
-}
-
+// Before anything is decided by these fields.
 static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning)
 {
     warning[0] = 0;
     *device = 0;
-    PGI_WRONG_IF(d->device < 0, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device",
-                 d->device);
+    PGI_TRY(pgi_check_enum("memory", pgi_number(d->memory), 0, PG_MEM_DEVICE, "PG_MEM_HOST or PG_MEM_DEVICE"));
+    PGI_TRY(pgi_check_enum("backend", pgi_number(d->backend), 0, PG_CPU, "PG_AUTO, PG_CUDA or PG_CPU"));
+    PGI_TRY(pgi_check_enum("device", d->device, 0, INT32_MAX, "PG_DEVICE(k) with k >= 0, or 0 for the current device"));
     if (d->backend != PG_CPU) {
 #if PGI_GPU
         const pg_status status = pgi_find_device(d, device, warning);
@@ -26756,10 +26741,9 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning)
         if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
         pgi_thread_error[0] = 0;
     }
-    PGI_UNSUPPORTED_IF(d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU,
-                       "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST", warning);
     PGI_UNSUPPORTED_IF(d->backend == PG_CPU && d->memory == PG_MEM_DEVICE,
-                       "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
+                       "memory is PG_MEM_DEVICE, but %s%s; use PG_MEM_HOST", warning[0] ? "this is " : "",
+                       warning[0] ? warning : "the CPU back end reads host arrays");
     return PG_OK;
 }
 
@@ -26821,9 +26805,8 @@ static pg_status pgi_check_media_arrays(const pg_desc *d)
 static pg_status pgi_check_own_size(const char *name, size_t given, size_t own)
 {
     if (given == 0 || given == own) return PG_OK;
-    return pgi_wrong("%s is %zu; it must be 0 or %zu: begin with {0}, and compile program and "
-                     "library with the same header",
-                     name, given, own);
+    return pgi_wrong("%s is %zu; it must be 0 or %zu: begin with {0}, and use one header for program and library", name,
+                     given, own);
 }
 static pg_status pgi_check_desc(const pg_desc *d)
 {
@@ -26881,7 +26864,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     PGI_TRY(pgi_check_desc(caller));
     *d = *caller;
     d->struct_size = sizeof *d;
-    PGI_TRY(pgi_check_machine(d));
+    PGI_TRY(pgi_check_backend(d, device, warning));
     PGI_TRY(pgi_take_choices(d));
     PGI_TRY(pgi_check_size(d));
     PGI_TRY(pgi_check_part(d, rank, ranks));
@@ -26907,7 +26890,6 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     if (status != PG_OK && pgi_wants_remedies()) pgi_add_remedies(&given);
     if (status != PG_OK) return status;
     PGI_TRY(pgi_check_allocator(&d->allocator));
-    PGI_TRY(pgi_check_backend(d, device, warning));
     PGI_TRY(pgi_check_nccl(d, *device));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
@@ -26931,8 +26913,7 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     const int norm = pgi_number(stop->norm), guess = pgi_number(stop->guess);
     PGI_TRY(pgi_check_enum("stop.norm", norm, 0, PG_NORM_L1, pgi_norms));
     PGI_TRY(pgi_check_enum("stop.guess", guess, 0, PG_GUESS_U, "PG_GUESS_DEFAULT, PG_GUESS_ZERO or PG_GUESS_U"));
-    PGI_WRONG_IF(stop->relative_to_first != 0 && stop->relative_to_first != 1,
-                 "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
+    PGI_TRY(pgi_check_enum("stop.relative_to_first", stop->relative_to_first, 0, 1, "0 or 1"));
     PGI_UNSUPPORTED_IF(pgi_is_spectral(&s->desc) && (stop->rtol > 0 || stop->atol > 0),
                        "stop.rtol is %g and atol %g, but faces are PG_OPEN_SPECTRAL, whose u does not solve the "
                        "difference equation and has no residual: leave them 0, or use PG_OPEN",
@@ -26946,9 +26927,8 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                          : s->masked && s->multigrid    ? 1000
                          : s->multigrid || s->is_direct ? 100
                                                         : 10000;
-    PGI_WRONG_IF(stop->min_iter > stop->max_iter,
-                 "stop.min_iter is %d, above max_iter, which is %d%s; give max_iter at least as many", stop->min_iter,
-                 stop->max_iter, caller->max_iter ? "" : " by default");
+    PGI_WRONG_IF(stop->min_iter > stop->max_iter, "stop.min_iter is %d, above max_iter, which is %d%s; raise max_iter",
+                 stop->min_iter, stop->max_iter, caller->max_iter ? "" : " by default");
     if (stop->check == 0) stop->check = s->multigrid || s->is_direct || s->krylov ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     for (int *const count : {&stop->max_iter, &stop->min_iter, &stop->check})
@@ -26956,7 +26936,6 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->guess == PG_GUESS_DEFAULT)
         stop->guess = s->desc.flags & (PG_FMG | PG_DIRECT) || s->accelerated ? PG_GUESS_ZERO : PG_GUESS_U;
     if (s->is_direct && !s->mixed) {    // exactly one solve, whatever the guess; a second one would only repeat it
-        stop->guess = PG_GUESS_ZERO;
         stop->min_iter = stop->check = 1;
         stop->max_iter = checked ? 2 : 1;
     }
@@ -28250,7 +28229,7 @@ static pg_status pgi_begin_solve(pg_solver *s, const pg_stop *caller, const pg_s
     PGI_TRY(pgi_check_capture(s, stop));
 #endif
     s->checked = stop->rtol > 0 || stop->atol > 0;
-    s->guess_zero = stop->guess == PG_GUESS_ZERO;
+    s->guess_zero = stop->guess == PG_GUESS_ZERO || (s->is_direct && !s->mixed);
     s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
     s->with_floor = s->checked && pgi_floor_can_matter(s, stop);
     s->monitor_user = stop->user;
@@ -28269,7 +28248,6 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
         batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor && !s->direct.open);
     s->solves++;
     s->ignores_u = s->guess_zero && !s->is_direct && (!caller || pgi_number(caller->guess) == PG_GUESS_DEFAULT);
-    s->ignores_guess = s->is_direct && !s->mixed && !s->fastest && caller && pgi_number(caller->guess) == PG_GUESS_U;
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
     if (at_once) {    // see pgi_program
@@ -28336,19 +28314,17 @@ static pg_status pgi_set_alpha(pg_solver *s, double alpha)
 static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 {
     PGI_WRONG_IF(!face, "face is NULL; pass six faces");
+    pg_desc next = s->desc;
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         const pg_face *now = &s->desc.face[q];
         const int kind = pgi_number(face[q].kind);
         PGI_UNSUPPORTED_IF(kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)),
                            "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
                            pgi_face_name[q], kind, (int)now->kind);
-        PGI_WRONG_IF(!pgi_finite(face[q].value), "face %s has the value %g; boundary data must be finite",
-                     pgi_face_name[q], face[q].value);
-        PGI_WRONG_IF(pgi_opens(kind) && (face[q].value != 0 || face[q].array),
-                     "face %s is %s, beyond which u goes on, but has a value or an array; leave them 0",
-                     pgi_face_name[q], pgi_open_name(kind));
         PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array));
+        next.face[q] = face[q];
     }
+    for (int a = 0; a < s->desc.dim; a++) PGI_TRY(pgi_check_ends(&next, a));
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         if (face[q].kind == PG_PERIODIC) continue;
         s->desc.face[q].value = face[q].value;
@@ -28529,8 +28505,7 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
                  d->dim == 1   ? "only axis 0, x"
                  : d->dim == 2 ? "axes 0 and 1, x and y"
                                : "axes 0, 1 and 2: x, y and z");
-    PGI_WRONG_IF(where != PG_AT_FACES && where != PG_AT_UNKNOWNS,
-                 "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)", where);
+    PGI_TRY(pgi_check_enum("where", where, 0, PG_AT_UNKNOWNS, "PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)"));
     PGI_UNSUPPORTED_IF(
         s->comm && s->masked && s->obstacles.values_capacity,
         "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use one rank");
@@ -29813,7 +29788,6 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pgi_dense *d)
     PGI_TRY(pgi_dense_check_matrix(&d->desc));
     d->choose_omega = d->desc.flags & PG_SOR && d->desc.omega == 0;
     pgi_dense_describe(d);
-    PGI_TRY(pgi_check_machine(&s->desc));
     PGI_TRY(pgi_check_backend(&s->desc, &s->device, s->warning));
     d->desc.backend = s->desc.backend;
     d->desc.device = s->desc.device;
