@@ -519,8 +519,9 @@ static void options_that_do_not_apply_are_refused(void **state)
     X(min_iter_negative, s->min_iter = -3, "min_iter", "-3")                                                          \
     X(max_iter_negative, s->max_iter = -9, "max_iter", "-9")                                                          \
     X(min_above_max, (s->min_iter = 12, s->max_iter = 8), "min_iter", "12")                                           \
+    X(min_above_default, (s->min_iter = 2, s->rtol = PG_NONE), "min_iter is 2", "is 1 by default; raise max_iter")    \
     X(check_negative, s->check = -6, "check", "-6")                                                                   \
-    X(norm, s->norm = (pg_norm_kind)8, "norm is 8", "PG_NORM_L1")                                                                 \
+    X(norm, s->norm = (pg_norm_kind)8, "norm is 8", "PG_NORM_L1")                                                     \
     X(guess, s->guess = (pg_guess)7, "guess is 7", "PG_GUESS_ZERO")
 
 typedef struct bad_stop {
