@@ -567,7 +567,7 @@ static void every_bad_stop_is_refused_by_name(void **state)
    with the sanitizer of undefined behaviour nothing else happens. */
 typedef struct field {
     size_t at;
-    char type;                      /* i: int or enum, l: int64_t, d: double, z: size_t */
+    char type;                      /* i: int or enum, c: number of entries, l: int64_t, d: double, z: size_t */
 } field;
 #define F(type, S, name) {offsetof(S, name), type}
 #define F3(type, S, name) F(type, S, name[0]), F(type, S, name[1]), F(type, S, name[2])
@@ -576,8 +576,8 @@ typedef struct field {
 static const field desc_fields[] = {
     F('z', pg_desc, struct_size), F3('i', pg_desc, n), F('i', pg_desc, dim), F3('i', pg_desc, centring), F3('d', pg_desc, h),
     FACE(pg_desc, 0), FACE(pg_desc, 1), FACE(pg_desc, 2), FACE(pg_desc, 5), F('d', pg_desc, alpha), F('d', pg_desc, beta),
-    F('l', pg_desc, cells.stride_mask[0]), F('l', pg_desc, cells.stride_mask[1]), F('i', pg_desc, cells.air_values),
-    F('i', pg_desc, cells.solid_fluxes), F('i', pg_desc, robust), F3('d', pg_desc, velocity), F('i', pg_desc, batch),
+    F('l', pg_desc, cells.stride_mask[0]), F('l', pg_desc, cells.stride_mask[1]), F('c', pg_desc, cells.air_values),
+    F('c', pg_desc, cells.solid_fluxes), F('i', pg_desc, robust), F3('d', pg_desc, velocity), F('i', pg_desc, batch),
     F3('l', pg_desc, stride_u), F3('l', pg_desc, stride_f), F('i', pg_desc, memory), F('i', pg_desc, flags),
     F('i', pg_desc, smoother), F('i', pg_desc, precond), F('d', pg_desc, omega), F('i', pg_desc, nu_pre),
     F('i', pg_desc, nu_post), F('i', pg_desc, fmg_cycles), F('i', pg_desc, coarsest), F('i', pg_desc, inner_cycles),
@@ -591,8 +591,8 @@ static const field dense_fields[] = {
     F('i', pg_dense_desc, flags), F('d', pg_dense_desc, omega), F('i', pg_dense_desc, backend),
     F('i', pg_dense_desc, device), F('z', pg_dense_desc, workspace_bytes)};
 static const field cells_fields[] = {
-    F('l', pg_cells, stride_mask[0]), F('l', pg_cells, stride_mask[1]), F('i', pg_cells, air_values),
-    F('i', pg_cells, solid_fluxes)};
+    F('l', pg_cells, stride_mask[0]), F('l', pg_cells, stride_mask[1]), F('c', pg_cells, air_values),
+    F('c', pg_cells, solid_fluxes)};
 static const field value_fields[] = {F3('i', pg_cell_value, cell), F('i', pg_cell_value, face), F('d', pg_cell_value, value)};
 static const field face_fields[] = {F('i', pg_face, kind), F('d', pg_face, value), F('d', pg_face, a), F('d', pg_face, b)};
 enum { EXTREMES = 7 };
@@ -605,6 +605,7 @@ static void set_extreme(void *to, const field *f, int q)
     const double doubles[EXTREMES] = {NAN, INFINITY, -INFINITY, DBL_MAX, -DBL_MAX, 5e-324, -1};
     char *const at = (char *)to + f->at;
     if (f->type == 'i') memcpy(at, &ints[q], sizeof ints[q]);
+    if (f->type == 'c') memcpy(at, &ints[q % 3], sizeof ints[q]);    /* more would be read */
     if (f->type == 'l') memcpy(at, &longs[q], sizeof longs[q]);
     if (f->type == 'z') memcpy(at, &sizes[q], sizeof sizes[q]);
     if (f->type == 'd') memcpy(at, &doubles[q], sizeof doubles[q]);
@@ -613,7 +614,7 @@ static void set_extreme(void *to, const field *f, int q)
 /* Boxes in which different rules hold. */
 static void set_corner(pg_desc *d, int corner)
 {
-    static unsigned char mask[POINTS];
+    static unsigned char mask[100 * POINTS];    /* for the largest n and stride that are taken */
     static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2};
     mask[NX] = PG_AIR;
     for (int a = 0; a < 3 && corner > 2; a++) d->centring[a] = PG_CELL;
