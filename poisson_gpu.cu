@@ -663,6 +663,7 @@ enum pgi_control_step {
     PGI_SET_KRYLOV,    // Krylov: argument is a pgi_krylov_step
     PGI_CHECK_RECURRENCE,
     PGI_CHECK_SHIFTED,
+    PGI_CHECK_FINITE,    // of a u that has no residual
     PGI_SWEPT,    // see pgi_swept
     PGI_LAST,     // count and end
     PGI_END
@@ -2719,6 +2720,10 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_SET_LIFT:
     case PGI_SET_ALPHA: pgi_set_constant(st, step, argument); break;
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
+    case PGI_CHECK_FINITE:
+        st->history_count = 0, st->first = st->last = NAN;
+        pgi_finish(st, pgi_finite(st->sums[3]) ? PG_CONVERGED : PG_NOT_A_NUMBER);
+        break;
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
     case PGI_RESUME: pgi_resume(st); break;
@@ -25514,6 +25519,10 @@ static void pgi_step_verify(pg_solver *s)
 static void pgi_step_check(pg_solver *s)
 {
     if (!s->checked) return;
+    if (pgi_is_spectral(&s->desc)) {
+        pgi_find_norm(s, PGI_FIELD, s->outer.u, 1);
+        return s->ops->control(s, PGI_CHECK_FINITE, 0);
+    }
     if (s->krylov) {
         if (s->with_floor && !pgi_is_pending(s)) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
         s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
@@ -25842,9 +25851,9 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                                                         : "try PG_FASTEST");
     case PG_BREAKDOWN:
         return pgi_add_text(to, room,
-                            "%s after %d iterations: %s divided by 0 twice; residual %.3g, rhs %.3g; try another "
+                            "%s after %d iteration%s: %s divided by 0 twice; residual %.3g, rhs %.3g; try another "
                             "preconditioner or guess",
-                            name, r->iterations, pgi_method_of(s), r->residual, r->rhs_norm);
+                            name, r->iterations, plural, pgi_method_of(s), r->residual, r->rhs_norm);
     case PG_RESONANCE:
         return pgi_add_text(
             to, room, "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction",
@@ -25858,7 +25867,10 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                                 : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data, or arrays of "
                                   "another precision; u was not touched",
                             name, r->iterations);
-    default: pgi_write_residual(st, r);
+    default:
+        if (st->history_count == 0)
+            return pgi_add_text(to, room, "%s: solved directly; u has no residual with PG_OPEN_SPECTRAL", name);
+        pgi_write_residual(st, r);
     }
 }
 
@@ -25866,6 +25878,9 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
 {
     char *const to = r->warning;
     const size_t room = sizeof r->warning;
+    int closed = 0, nodes = 0;    // axes that are not periodic; of nodes
+    for (int a = 0; a < s->desc.dim; a++)
+        if (s->desc.face[2 * a].kind != PG_PERIODIC) closed++, nodes += s->desc.centring[a] == PG_NODE;
     if (st->lost)
         pgi_add_text(to, room, "there are more singular components than there is room for, %d; others count as regular",
                      s->obstacles.component_capacity);
@@ -25886,11 +25901,16 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
                      "with PG_ROBUST_RANDOM");
+    else if (pgi_is_incompatible(st) && !closed && !s->desc.cells.mask)
+        pgi_add_text(to, room, "the mean of f, %.3g, was subtracted, as a uniform neutralising background: all is periodic",
+                     st->removed);
     else if (pgi_is_incompatible(st))
-        pgi_add_text(to, room,
-                     "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: "
-                     "balance sources, in- and outflow",
-                     r->singular_components > 1 ? " in a component" : "", st->removed);
+        pgi_add_text(to, room, "f is not compatible%s: its mean, %.3g, was subtracted; %s",
+                     r->singular_components > 1 ? " in a component" : "", st->removed,
+                     nodes ? "balance sources, in- and outflow, or give PG_CELL, if f is at the centres of cells"
+                           : "sum w f + boundary flux must be 0: balance sources, in- and outflow");
+    else if (s->is_direct && !s->mixed && !s->fastest && st->stop.guess == PG_GUESS_U && !s->warning[0])
+        pgi_add_text(to, room, "PG_DIRECT needs no guess: the u of PG_GUESS_U was not read");
     else
         pgi_add_text(to, room, "%s", s->warning);
 }
@@ -25950,13 +25970,23 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
     s->in_monitor = 1;
     const int cancel = s->monitor(s->monitor_user, &report);
     s->in_monitor = 0;
-    if (pgi_any_rank(s, cancel)) s->ops->control(s, PGI_CANCEL, 0);
+    // What has come to its end keeps its verdict, unless it leaves problems of the batch.
+    const int left = st->go || st->goes_on || st->problem + 1 < s->desc.batch;
+    if (pgi_any_rank(s, cancel && left)) s->ops->control(s, PGI_CANCEL, 0);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>validation  Every default and every check of a descriptor, a stopping rule and a pointer, before anything is
 // touched.
 // -------------------------------------------------------------------------------------------------------------------
+
+// The values of enums, as refusals list them.
+static const char *const pgi_norms = "PG_NORM_L2, PG_NORM_L2_PLAIN, PG_NORM_MAX or PG_NORM_L1";
+static pg_status pgi_check_enum(const char *name, int value, int least, int most, const char *names)
+{
+    PGI_WRONG_IF(value < least || value > most, "%s is %d; it must be %s", name, value, names);
+    return PG_OK;
+}
 
 // At most one flag of a group; none: the default.
 static pg_status pgi_check_group(unsigned *flags, const char *group, unsigned mask, unsigned fallback)
@@ -26089,8 +26119,10 @@ static pg_status pgi_take_choices(pg_desc *d)
     const unsigned stray = d->flags & (pgi_smoothers | pgi_preconditioners);
     PGI_WRONG_IF(stray, "flags contain 0x%x, a %s: give it as %s of the descriptor", stray,
                  stray & pgi_smoothers ? "smoother" : "preconditioner", stray & pgi_smoothers ? "smoother" : "precond");
-    PGI_WRONG_IF(smoother & ~pgi_smoothers || smoother & (smoother - 1), "smoother is 0x%x; it must be one of pg_smoother", smoother);
-    PGI_WRONG_IF(precond & ~pgi_preconditioners || precond & (precond - 1), "precond is 0x%x; it must be one of pg_precond", precond);
+    PGI_WRONG_IF(smoother & ~pgi_smoothers || smoother & (smoother - 1),
+                 "smoother is 0x%x; it must be PG_SMOOTH_DEFAULT, RBGS, JACOBI, CHEBYSHEV or LINES", smoother);
+    PGI_WRONG_IF(precond & ~pgi_preconditioners || precond & (precond - 1),
+                 "precond is 0x%x; it must be PG_PRECOND_DEFAULT, CYCLE, DIRECT, DIAGONAL, NONE, AINV or AINV2", precond);
     d->flags |= smoother | precond;
     return PG_OK;
 }
@@ -26133,8 +26165,8 @@ static pg_status pgi_check_count(const char *name, int *value, int fallback, int
         *value = fallback;
     else if (*value == PG_NONE && may_be_none)
         *value = 0;
-    PGI_WRONG_IF(*value < 0 || *value > PGI_MAX_SWEEPS, "%s is %d; it must be 1 to %d%s", name, *value,
-                 (int)PGI_MAX_SWEEPS, may_be_none ? ", or PG_NONE" : "");
+    PGI_WRONG_IF(*value < 0 || *value > PGI_MAX_SWEEPS, "%s is %d; it must be 1 to %d, or 0 for the default%s", name,
+                 *value, (int)PGI_MAX_SWEEPS, may_be_none ? ", or PG_NONE" : "");
     return PG_OK;
 }
 
@@ -26153,10 +26185,10 @@ static pg_status pgi_check_options(pg_desc *d)
     PGI_WRONG_IF(d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES,
                  "coarsest is %d; it must be %d to %d, or 0 for the default", d->coarsest, (int)PGI_MODES_LEAST,
                  (int)PGI_MODES);
-    PGI_WRONG_IF(symmetric && d->nu_pre != d->nu_post, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
-                 d->nu_pre, d->nu_post);
+    PGI_WRONG_IF(symmetric && d->nu_pre != d->nu_post,
+                 "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d; make them equal", d->nu_pre, d->nu_post);
     PGI_WRONG_IF(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) && d->nu_pre + d->nu_post == 0,
-                 "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
+                 "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep: leave one of them 0");
     return PG_OK;
 }
 
@@ -26233,8 +26265,10 @@ static pg_status pgi_check_ends(const pg_desc *d, int a)
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * a + e];
         const int kind = pgi_number(f->kind);
-        PGI_WRONG_IF(kind < 0 || kind > PG_OPEN_SPECTRAL, "face %s has the unknown kind %d", pgi_face_name[2 * a + e],
-                     kind);
+        PGI_WRONG_IF(kind < 0 || kind > PG_OPEN_SPECTRAL,
+                     "face %s has the unknown kind %d; it must be PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, "
+                     "PG_OPEN or PG_OPEN_SPECTRAL",
+                     pgi_face_name[2 * a + e], kind);
         PGI_WRONG_IF(!pgi_finite(f->value), "face %s has the value %g; boundary data must be finite",
                      pgi_face_name[2 * a + e], f->value);
         PGI_WRONG_IF(pgi_opens(f->kind) && (f->value != 0 || f->array),
@@ -26414,7 +26448,8 @@ static pg_status pgi_check_mask_strides(pg_desc *d)
 static pg_status pgi_check_masked(pg_desc *d)
 {
     const int robust = pgi_number(d->robust);
-    PGI_WRONG_IF(robust < PG_ROBUST_OFF || robust > PG_ROBUST_BOTH, "robust is %d; see pg_robust", robust);
+    PGI_TRY(pgi_check_enum("robust", robust, PG_ROBUST_OFF, PG_ROBUST_BOTH,
+                           "PG_ROBUST_AUTO, PG_ROBUST_RANDOM, PG_ROBUST_LABYRINTH, PG_ROBUST_BOTH or PG_ROBUST_OFF"));
     PGI_TRY(pgi_check_list("air_value", "air_values", d->cells.air_value, d->cells.air_values));
     PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->cells.solid_flux, d->cells.solid_fluxes));
     PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->cells.beta_face));
@@ -26651,6 +26686,7 @@ static void pgi_add_remedies(const pg_desc *given)
     pgi_add_list(text, " leave out", out, outs);
     pgi_add_list(text, outs && uses ? ", or use" : " use", use, uses);
     pg_desc plain = *given;
+    plain.coarsest = 0;
     for (const pgi_option &o : pgi_options) pgi_drop_option(&plain, o);
     if (outs || uses)
         ;
@@ -26712,16 +26748,14 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning)
 }
 #endif
 
+// Before anything is decided by these fields.
 static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning)
 {
     warning[0] = 0;
     *device = 0;
-    const int memory = pgi_number(d->memory), backend = pgi_number(d->backend);
-    PGI_WRONG_IF(memory != PG_MEM_HOST && memory != PG_MEM_DEVICE,
-                 "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", memory);
-    PGI_WRONG_IF(backend < 0 || backend > PG_CPU, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
-    PGI_WRONG_IF(d->device < 0, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device",
-                 d->device);
+    PGI_TRY(pgi_check_enum("memory", pgi_number(d->memory), 0, PG_MEM_DEVICE, "PG_MEM_HOST or PG_MEM_DEVICE"));
+    PGI_TRY(pgi_check_enum("backend", pgi_number(d->backend), 0, PG_CPU, "PG_AUTO, PG_CUDA or PG_CPU"));
+    PGI_TRY(pgi_check_enum("device", d->device, 0, INT32_MAX, "PG_DEVICE(k) with k >= 0, or 0 for the current device"));
     if (d->backend != PG_CPU) {
 #if PGI_GPU
         const pg_status status = pgi_find_device(d, device, warning);
@@ -26735,10 +26769,9 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning)
         if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
         pgi_thread_error[0] = 0;
     }
-    PGI_UNSUPPORTED_IF(d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU,
-                       "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST", warning);
     PGI_UNSUPPORTED_IF(d->backend == PG_CPU && d->memory == PG_MEM_DEVICE,
-                       "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
+                       "memory is PG_MEM_DEVICE, but %s%s; use PG_MEM_HOST", warning[0] ? "this is " : "",
+                       warning[0] ? warning : "the CPU back end reads host arrays");
     return PG_OK;
 }
 
@@ -26800,8 +26833,8 @@ static pg_status pgi_check_media_arrays(const pg_desc *d)
 static pg_status pgi_check_own_size(const char *name, size_t given, size_t own)
 {
     if (given == 0 || given == own) return PG_OK;
-    return pgi_wrong("%s is %zu; it must be 0 or %zu: compile program and library with the same header", name, given,
-                     own);
+    return pgi_wrong("%s is %zu; it must be 0 or %zu: begin with {0}, and use one header for program and library", name,
+                     given, own);
 }
 static pg_status pgi_check_desc(const pg_desc *d)
 {
@@ -26859,6 +26892,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     PGI_TRY(pgi_check_desc(caller));
     *d = *caller;
     d->struct_size = sizeof *d;
+    PGI_TRY(pgi_check_backend(d, device, warning));
     PGI_TRY(pgi_take_choices(d));
     PGI_TRY(pgi_check_size(d));
     PGI_TRY(pgi_check_part(d, rank, ranks));
@@ -26884,7 +26918,6 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     if (status != PG_OK && pgi_wants_remedies()) pgi_add_remedies(&given);
     if (status != PG_OK) return status;
     PGI_TRY(pgi_check_allocator(&d->allocator));
-    PGI_TRY(pgi_check_backend(d, device, warning));
     PGI_TRY(pgi_check_nccl(d, *device));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
@@ -26906,16 +26939,14 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                  "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter, stop->max_iter,
                  stop->check);
     const int norm = pgi_number(stop->norm), guess = pgi_number(stop->guess);
-    PGI_WRONG_IF(norm < 0 || norm > PG_NORM_L1, "stop.norm is %d; see pg_norm_kind", norm);
-    PGI_WRONG_IF(guess < 0 || guess > PG_GUESS_U, "stop.guess is %d; see pg_guess", guess);
-    PGI_WRONG_IF(stop->relative_to_first != 0 && stop->relative_to_first != 1,
-                 "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
-    const int spectral = pgi_is_spectral(&s->desc);
-    PGI_UNSUPPORTED_IF(spectral && (stop->rtol > 0 || stop->atol > 0),
+    PGI_TRY(pgi_check_enum("stop.norm", norm, 0, PG_NORM_L1, pgi_norms));
+    PGI_TRY(pgi_check_enum("stop.guess", guess, 0, PG_GUESS_U, "PG_GUESS_DEFAULT, PG_GUESS_ZERO or PG_GUESS_U"));
+    PGI_TRY(pgi_check_enum("stop.relative_to_first", stop->relative_to_first, 0, 1, "0 or 1"));
+    PGI_UNSUPPORTED_IF(pgi_is_spectral(&s->desc) && (stop->rtol > 0 || stop->atol > 0),
                        "stop.rtol is %g and atol %g, but faces are PG_OPEN_SPECTRAL, whose u does not solve the "
                        "difference equation and has no residual: leave them 0, or use PG_OPEN",
                        stop->rtol, stop->atol);
-    if (stop->rtol == 0 && stop->atol == 0 && !spectral) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
+    if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
     if (stop->max_iter == 0)
@@ -26924,8 +26955,8 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                          : s->masked && s->multigrid    ? 1000
                          : s->multigrid || s->is_direct ? 100
                                                         : 10000;
-    PGI_WRONG_IF(stop->min_iter > stop->max_iter, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
-                 stop->max_iter);
+    PGI_WRONG_IF(stop->min_iter > stop->max_iter, "stop.min_iter is %d, above max_iter, which is %d%s; raise max_iter",
+                 stop->min_iter, stop->max_iter, caller->max_iter ? "" : " by default");
     if (stop->check == 0) stop->check = s->multigrid || s->is_direct || s->krylov ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     for (int *const count : {&stop->max_iter, &stop->min_iter, &stop->check})
@@ -26933,7 +26964,6 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->guess == PG_GUESS_DEFAULT)
         stop->guess = s->desc.flags & (PG_FMG | PG_DIRECT) || s->accelerated ? PG_GUESS_ZERO : PG_GUESS_U;
     if (s->is_direct && !s->mixed) {    // exactly one solve, whatever the guess; a second one would only repeat it
-        stop->guess = PG_GUESS_ZERO;
         stop->min_iter = stop->check = 1;
         stop->max_iter = checked ? 2 : 1;
     }
@@ -27630,14 +27660,21 @@ static pg_status pgi_check_lists(const pg_solver *s)
                                                : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
-// A list without its number is a mistake, mostly.
-static void pgi_warn_of_empty_lists(pg_solver *s)
+// A list without its number, and the spacing of some axes alone, are mistakes, mostly.
+static void pgi_warn_of_omissions(const pg_desc *desc, pg_solver *s)
 {
     const pg_cells *const c = &s->desc.cells;
+    int axis[2] = {-1, -1};    // one that has no spacing, one that has
+    for (int a = 0; a < s->desc.dim; a++)
+        if (s->desc.n[a] > 1 && !s->desc.coord[a]) axis[desc->h[a] != 0] = a;
     const int air = c->air_value && !c->air_values, solid = c->solid_flux && !c->solid_fluxes;
     if ((air || solid) && !s->warning[0])
         snprintf(s->warning, sizeof s->warning, "%s is given, but %s is 0: no entry is read",
                  air ? "air_value" : "solid_flux", air ? "air_values" : "solid_fluxes");
+    if (axis[0] >= 0 && axis[1] >= 0 && !s->warning[0])
+        snprintf(s->warning, sizeof s->warning,
+                 "h[%d] is %g, but h[%d] is 0, which is a box of length 1 along %s; give h of all axes, or of none",
+                 axis[1], s->desc.h[axis[1]], axis[0], pgi_axis_name[axis[0]]);
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
@@ -27652,7 +27689,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     pgi_turn(&s->desc, &s->work);
     pgi_prepare_choice(s);
     pgi_name_cycle(s);
-    pgi_warn_of_empty_lists(s);
+    pgi_warn_of_omissions(desc, s);
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pg_desc levels = s->work;
@@ -28211,7 +28248,7 @@ static pg_status pgi_begin_solve(pg_solver *s, const pg_stop *caller, const pg_s
     PGI_TRY(pgi_check_capture(s, stop));
 #endif
     s->checked = stop->rtol > 0 || stop->atol > 0;
-    s->guess_zero = stop->guess == PG_GUESS_ZERO;
+    s->guess_zero = stop->guess == PG_GUESS_ZERO || (s->is_direct && !s->mixed);
     s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
     s->with_floor = s->checked && pgi_floor_can_matter(s, stop);
     s->monitor_user = stop->user;
@@ -28286,19 +28323,17 @@ static pg_status pgi_set_alpha(pg_solver *s, double alpha)
 static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 {
     PGI_WRONG_IF(!face, "face is NULL; pass six faces");
+    pg_desc next = s->desc;
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         const pg_face *now = &s->desc.face[q];
         const int kind = pgi_number(face[q].kind);
         PGI_UNSUPPORTED_IF(kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)),
                            "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
                            pgi_face_name[q], kind, (int)now->kind);
-        PGI_WRONG_IF(!pgi_finite(face[q].value), "face %s has the value %g; boundary data must be finite",
-                     pgi_face_name[q], face[q].value);
-        PGI_WRONG_IF(pgi_opens(kind) && (face[q].value != 0 || face[q].array),
-                     "face %s is %s, beyond which u goes on, but has a value or an array; leave them 0",
-                     pgi_face_name[q], pgi_open_name(kind));
         PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array));
+        next.face[q] = face[q];
     }
+    for (int a = 0; a < s->desc.dim; a++) PGI_TRY(pgi_check_ends(&next, a));
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         if (face[q].kind == PG_PERIODIC) continue;
         s->desc.face[q].value = face[q].value;
@@ -28479,8 +28514,7 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
                  d->dim == 1   ? "only axis 0, x"
                  : d->dim == 2 ? "axes 0 and 1, x and y"
                                : "axes 0, 1 and 2: x, y and z");
-    PGI_WRONG_IF(where != PG_AT_FACES && where != PG_AT_UNKNOWNS,
-                 "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)", where);
+    PGI_TRY(pgi_check_enum("where", where, 0, PG_AT_UNKNOWNS, "PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)"));
     PGI_UNSUPPORTED_IF(
         s->comm && s->masked && s->obstacles.values_capacity,
         "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use one rank");
@@ -28539,7 +28573,7 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
 
 static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *out, int where)
 {
-    PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
+    PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3.0 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
     return pgi_run_piece(s, u, out, 0, out, [&](int) {
@@ -28559,7 +28593,7 @@ static double pgi_join_norms(double a, double b, int kind)
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, int kind,
                                   const double *result)
 {
-    PGI_WRONG_IF(kind < 0 || kind > PG_NORM_L1, "kind is %d; see pg_norm_kind", kind);
+    PGI_TRY(pgi_check_enum("kind", kind, 0, PG_NORM_L1, pgi_norms));
     PGI_WRONG_IF(!result, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y));
@@ -30151,11 +30185,12 @@ PG_API int pg_progress(void *file, const pg_report *r)
     static const char bar[] = "################################";    // two for a decade
     enum { WIDTH = sizeof bar - 1 };
     FILE *const to = file ? (FILE *)file : stderr;
+    if (!r) return 0;
     const double whole = r->rhs_norm > 0 ? r->rhs_norm : r->first_residual, part = r->residual / whole;
     const double length = part > 0 ? -2 * log10(part) : part == 0 ? WIDTH : 0;
     fprintf(to, "\r%7d [%-*.*s] residual %.1e of the %s%s", r->iterations, (int)WIDTH,
             length < 0 ? 0 : length > WIDTH ? (int)WIDTH : (int)length, bar, part,
-            r->rhs_norm > 0 ? "right-hand side" : "first one", r->outcome == PG_RUNNING ? "" : "\n");
+            r->rhs_norm > 0 ? "right-hand side" : "first one", pgi_number(r->outcome) == PG_RUNNING ? "" : "\n");
     fflush(to);
     return 0;
 }

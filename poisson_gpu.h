@@ -9,10 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 #include "poisson_gpu.h"
-
 enum { N = 63 };                            // unknowns along each axis of the unit cube
 static double u[N][N][N], f[N][N][N];       // u = 0 on the cube's sides
-
 int main(void)
 {
     const double pi = 3.14159265358979323846, w = pi / (N + 1);
@@ -29,14 +27,11 @@ int main(void)
     return report.outcome != PG_CONVERGED || error > 3e-4;
 }
 
-   pg_solve_once; pg_create, pg_solve, pg_get_report, pg_destroy   for a first try; for many solves
-   pg_set_faces, pg_set_alpha, pg_set_stream; pg_set_cells         between solves; takes some cycles
-   pg_gradient, pg_get_parts                                       after a solve
-   pg_smooth, pg_cycle, pg_apply, pg_residual, pg_norm, pg_dot     for a solver of your own
-   pg_workspace_bytes, pg_query_desc, pg_query_part                memory, resolved defaults, ranks
-   pg_progress, pg_last_error, pg_version; pg_dense_create         a bar, texts; dense systems
-   What it does not do: irregular or refined meshes, complex numbers, masks and coefficient fields
-   on nodes. The manual goes on behind the declarations, from METHODS on.
+   pg_solve_once is for a first try; pg_create, pg_solve, pg_get_report, pg_destroy for many solves,
+   pg_set_faces, pg_set_alpha, pg_set_cells between them, pg_gradient and pg_get_parts after them;
+   pg_smooth, pg_cycle, pg_apply, pg_residual, pg_norm, pg_dot are for a solver of your own. What it
+   does not do: irregular or refined meshes, complex numbers, masks and coefficients on nodes. The
+   manual goes on behind the declarations, from METHODS on.
 
    RECIPES   Each is a part of a program in samples/.
    A pressure projection among obstacles (projection.c): v = v* - (dt/rho) grad p, v on the faces of
@@ -53,35 +48,17 @@ int main(void)
            return puts(pg_last_error(solver)), 1;
        for (int q = 0; q < NY * (NX + 1); q++) vx[q] -= dt_over_rho * gx[q];
        for (int q = 0; q < (NY + 1) * NX; q++) vy[q] -= dt_over_rho * gy[q];
-
-   Time steps (steps.c): alpha is 1/dt. Begin with the last u, and ask for a part of the residual
-   it leaves, not of f; near a steady state give .atol too. PG_DIRECT needs neither.
+   Time steps (steps.c): alpha = 1/dt, f = u/dt + sources. Begin with the last u, and ask for a part
+   of the residual it leaves, not of f; near a steady state give .atol, too. PG_DIRECT needs none.
        const pg_stop stop = {.guess = PG_GUESS_U, .rtol = 1e-6, .relative_to_first = 1};
-       for (int step = 0; step < STEPS; step++) {
-           for (int m = 0; m < N * N; m++) f[m] = u[m] / dt + heat[m];
-           if (pg_solve(solver, u, f, &stop)) return puts(pg_last_error(solver)), 1;
-       }
-
-   Device arrays, a stream and a CUDA graph of your own (own_stream.c): with PG_MEM_DEVICE a solve
-   is asynchronous on desc.stream, and may be captured; the device decides when it has converged.
-       CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-       step(solver, u, f, bytes, memory, stream);                // copies u to f, calls pg_solve
-       CUDA(cudaStreamEndCapture(stream, &graph));
-       CUDA(cudaGraphInstantiateWithFlags(&replay, graph, 0));
-       for (int s = 0; s < steps; s++) CUDA(cudaGraphLaunch(replay, stream));
-       CUDA(cudaStreamSynchronize(stream));                      // the host waits once
-
+   Device arrays, a stream, a CUDA graph of your own (own_stream.c): with PG_MEM_DEVICE a solve is
+   asynchronous on desc.stream, and may be captured; the device decides when it has converged.
    Cylindrical coordinates with an electrode at 1 V (electrode.c): x is z, y is r. The equation and
-   f are multiplied by r: beta_face = {along, across} is r of each face, 1e-20 on the axis. PG_AIR
-   cells are the electrode, air_value its u (which is 0 inside); its surface is half a cell from the
-   centres beside it, hence the factor 2 (in the field, too). Charge: -2 pi eps0 times the sum of
-   beta_face h' du/dn, n outward, h' of the other axis. Without electrodes use a metric, see AXES.
-       for (int side = 0; side < 4 && !in_electrode(i, j); side++) {       // of every cell i, j
-           const int x = side == 0 ? -1 : side == 1, y = side == 2 ? -1 : side == 3;
-           if (!in_electrode(i + x, j + y)) continue;
-           one_volt[count++] = (pg_cell_value){{i, j, 0}, side, 1};
-           *(x ? &along[j][i + (x > 0)] : &across[j + (y > 0)][i]) *= 2;   // closer
-       }
+   f are multiplied by r: beta_face is r of each face, 1e-20 on the axis. PG_AIR cells are the
+   electrode, with an air_value of 1 for each side between a fluid cell and it. Its surface is that
+   side, h/2 from the fluid cell, not h: beta_face is doubled there, and du/dn is twice what
+   pg_gradient says. Charge: -2 pi eps0 times the sum of beta_face h' pg_gradient along n, outward,
+   h' of the other axis. Without electrodes use a metric, see AXES.
 
    CONVENTIONS
    Sign.     A u = alpha*u - div(beta grad u) = f: A has a positive diagonal. The potential of a
@@ -108,8 +85,8 @@ int main(void)
              PG_NORM_L2_PLAIN sqrt(sum r^2). A is self-adjoint in pg_dot, sum w x y.
    Singular  problems (alpha = 0, no Dirichlet or Robin end) need sum w f + boundary flux = 0. The
              excess of f is subtracted: report.removed_mean, and report.warning if it is more than
-             rounding, mostly unbalanced in- and outflow. Of all u the one of mean 0 is returned.
-             pg_cycle, pg_smooth, pg_residual do none of that. */
+             rounding: mostly unbalanced in- and outflow, or, all periodic, a background. Of all u
+             the one of mean 0 is returned. pg_cycle, pg_smooth, pg_residual do none of that. */
 #ifndef POISSON_GPU_H
 #define POISSON_GPU_H
 #include <stddef.h>
@@ -134,7 +111,6 @@ extern "C" {
     X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                          \
     X(PG_ERROR_CUDA, "a CUDA call failed")                                                         \
     X(PG_ERROR_COMM, "ranks disagree, or one is missing or has failed")
-
 /* How a solve ended; see TOLERANCES AND VERDICTS. */
 #define PG_OUTCOME_LIST(X)                                                                         \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this solver        */ \
@@ -144,11 +120,10 @@ extern "C" {
     X(PG_STAGNATED, "stagnated")           /* round-off keeps the residual above the tolerance  */ \
     X(PG_DIVERGED, "diverged")             /* it grew by 1e8, or tenfold without falling        */ \
     X(PG_NOT_A_NUMBER, "not a number")     /* NaN or Inf in the data (u untouched), or later    */ \
-    X(PG_CANCELLED, "cancelled")           /* the monitor said so                               */ \
+    X(PG_CANCELLED, "cancelled")           /* the monitor said so, before the solve had ended   */ \
     X(PG_RESONANCE, "resonance")           /* PG_DIRECT: -alpha is an eigenvalue                */ \
     X(PG_BREAKDOWN, "breakdown")           /* BiCGStab divided by 0 again and again             */ \
     X(PG_RUNNING, "running")               /* only in what a monitor sees                       */
-
 #define PG_ENUM_(name, text) name,
 typedef enum pg_status { PG_STATUS_LIST(PG_ENUM_) PG_STATUS_COUNT } pg_status;
 typedef enum pg_outcome { PG_OUTCOME_LIST(PG_ENUM_) PG_OUTCOME_COUNT } pg_outcome;
@@ -217,7 +192,7 @@ typedef struct pg_cell_value {      /* what air or a solid has beside a fluid ce
 } pg_cell_value;
 typedef struct pg_cells {           /* obstacles and coefficients: see there. All 0: an empty box */
     const unsigned char *mask;      /* a pg_cell_kind a cell; 0: all fluid. Copied, as lists are */
-    int64_t stride_mask[2];         /* stride_j, stride_k in bytes; 0: packed */
+    int64_t stride_mask[2];         /* stride_j, stride_k of this mask in bytes; 0: packed */
     const void *beta_face[3];       /* of faces: x [nz][ny][nx+1], y [nz][ny+1][nx], z ... */
     const void *beta_cell;          /* or of cells: a face has the harmonic mean of both */
     const void *openness[3];        /* open part of each face, 0 to 1, laid out alike */
@@ -256,7 +231,7 @@ typedef struct pg_desc {            /* a problem; copied by pg_create */
     pg_face face[6];                /* x low, x high, y low, ... */
     double alpha, beta;             /* alpha >= 0, with PG_DIRECT of either sign; beta > 0, 0: 1 */
     pg_cells cells; pg_robust robust;   /* obstacles, coefficients; needs PG_CELL */
-    double velocity[3];             /* adds v du/dx; needs alpha > 0, a Dirichlet or Robin face */
+    double velocity[3];             /* adds v du/dx; needs alpha > 0 or a Dirichlet, Robin face */
     int batch;                      /* problems solved in one call, see BATCHES; 0: one */
     int64_t stride_u[3], stride_f[3];   /* stride_j, stride_k, problem to problem; 0: packed */
     pg_memory memory;               /* where u, f, mask, coefficients, face arrays are */
@@ -290,7 +265,7 @@ typedef struct pg_report {          /* residual: f + boundary terms - A u of the
     pg_outcome outcome; int iterations; /* cycles, sweeps or Krylov iterations; an FMG pass: 1 */
     double rhs_norm;                /* || f with its boundary terms ||, the mean removed */
     double first_residual, residual;/* of the guess, of u; NaN where there was no tolerance */
-    double floor;                   /* of the residual, by rounding u alone; NaN as above */
+    double floor;                   /* of the residual, by rounding f and u; NaN as above */
     double factor;                  /* residual after / before an iteration, lately; or NaN */
     double removed_mean;            /* what was subtracted from f of a singular problem */
     double milliseconds;            /* on the device, from the first to the last operation */
@@ -300,7 +275,7 @@ typedef struct pg_report {          /* residual: f + boundary terms - A u of the
     char message[160];              /* the outcome in a sentence: what happened, what to try */
     char method[96];                /* the method, and what PG_FASTEST chose and why */
     int accelerated;                /* 1: PG_FMG used conjugate gradients, see METHODS */
-    int singular_components;        /* of the fluid, each with a mean of its own removed */
+    int singular_components;        /* with desc.cells: each has a mean of its own removed; or 0 */
     char warning[160];              /* what is unusual, or empty: a mean removed, a slow GPU code */
 } pg_report;
 typedef struct pg_stop {            /* when a solve ends; NULL in its place: all 0 */
@@ -342,7 +317,8 @@ PG_API pg_status pg_set_cells(pg_solver *solver, const pg_cells *cells);
 /* du/dx, du/dy, du/dz (axis 0, 1, 2), exact where u is linear. PG_AT_FACES: n+1 values along the
    axis, packed like beta_face, (u_i - u_(i-1))/d_i; at the ends as Faces has it, along the axis;
    beside air u_air is the other u, beside a solid solid_flux, 0 where openness is 0, or no fluid.
-   Times beta and openness: the flux. PG_AT_UNKNOWNS: laid out like f, the mean of both faces. */
+   Times beta and openness: the flux. PG_AT_UNKNOWNS: laid out like f, the mean of both faces; of
+   nodes the nearer difference counts more, at a Neumann or Robin end node the end's alone. */
 PG_API pg_status pg_gradient(pg_solver *solver, const void *u, int axis, void *out, pg_where where);
 /* Pieces, asynchronous like pg_solve unless they return a number. u, x, y are laid out like u, f,
    r, v like f. Sweeps of the method, which flags must name, or of its smoother, on A u = f. */
@@ -357,7 +333,7 @@ PG_API pg_status pg_norm(pg_solver *solver, const void *x, pg_norm_kind kind, do
 PG_API pg_status pg_dot(pg_solver *solver, const void *x, const void *y, double *result);
 /* The connected components of the fluid, by their first cells; waits. labels (or NULL): of all
    cells, -1 outside, packed, in desc.memory. *count: room in sums and volumes, then how many there
-   are. sums: sum w x (x NULL: none); volumes (or NULL): sum w; on the host, batch after batch. */
+   are. On the host sums: sum w x, problem q at q * room (NULL: none); volumes (or NULL): sum w. */
 PG_API pg_status pg_get_parts(pg_solver *solver, const void *x, int *labels, int *count,
                               double *sums, double *volumes);
 /* As stop.monitor: shows iterations and residual on stderr, or on the FILE * that is stop.user. */
@@ -384,7 +360,6 @@ PG_API const pg_abi_entry *pg_abi(void);
 /* METHODS   guess: what a solve begins with unless stop.guess is set. grids: memory beyond u and f
    in 3D, in double. takes: c desc.cells, v velocity, n alpha < 0, m PG_MIXED. What a method does
    not take, and options that it has no use for, are refused by name, with what would be accepted.
-
    method           what it is, and when to use it                             guess  grids  takes
    PG_FASTEST       PG_DIRECT or PG_FMG, the faster by estimate: the default     0     1.5   c-nm
    PG_DIRECT        fast transforms; at most one axis with coord, metric, Robin  -     0.4   --nm
@@ -408,16 +383,18 @@ PG_API const pg_abi_entry *pg_abi(void);
    Terrain or tensors: a Krylov loop of your own with their product, preconditioned by pg_cycle(z =
    0, r) of a PG_SYMMETRIC solver with boundary values 0. Crank-Nicolson, (1/dt + A/2) u' = (1/dt -
    A/2) u + f: alpha = 2/dt; solve for u' with pg_residual of (u, 2 f) plus (4/dt) u.
-
-   TOLERANCES AND VERDICTS   PG_CONVERGED: the residual of the u returned, worked out anew, is at
-   most rtol || f with its boundary terms || (2 g/h^2 beside a Dirichlet face of cells, say) or
-   atol. Rounding u leaves about eps || D u || (report.floor; D the diagonal; 16 times that with
-   PG_DIRECT). A floor above the default tolerance, up to a tenth of f, replaces it, so that default
-   options end in PG_CONVERGED. PG_STAGNATED: a tolerance below the floor, or more than a tenth of f
-   lost in round-off; the message says whether PG_F64 helps. With rtol PG_NONE and atol 0 nothing is
-   checked; with a tolerance NaN and Inf are found before u is written.
-
-   AXES   Skip this unless a spacing or a metric varies. coord is all n+1 edges of cells; of nodes
+TOLERANCES AND VERDICTS   What to test: that calls return PG_OK and report.outcome is PG_CONVERGED
+   (PG_COMPLETED with rtol PG_NONE and atol 0, where nothing is checked). Then the residual of the u
+   returned, worked out anew, is at most atol, or rtol || f with its boundary terms || (2 g/h^2
+   beside a Dirichlet face of cells, say; the first residual where that is 0). Where a few rows have
+   most of f, those of a large penalty in alpha_cell, say, others may be far from solved: give atol
+   and PG_NORM_MAX, or a mask in place of the penalty. Rounding leaves about eps (||D u|| + ||f||)
+   in the residual (report.floor; D the diagonal; 16 D with PG_DIRECT). A floor above the default
+   tolerance, up to a tenth of f, replaces it, so that default options end in PG_CONVERGED.
+   PG_STAGNATED: a tolerance below the floor, or more than a tenth of f lost in round-off; the
+   message says whether PG_F64 helps. With a tolerance NaN and Inf are found before u is written.
+   With PG_OPEN_SPECTRAL there is no residual (NaN), and rtol 0 tests whether f and u are finite.
+AXES   Skip this unless a spacing or a metric varies. coord is all n+1 edges of cells; of nodes
    all points with Dirichlet and open end points, and where periodic the first once more, a period
    on. weight w (n values > 0, at unknowns) and conductance k (n+1 between them, > 0, [0] and [n] at
    the ends, 0 closes an end) turn -d2/dx2 into -(1/w) d/dx (k d/dx); f is not multiplied by w.
@@ -426,8 +403,7 @@ PG_API const pg_abi_entry *pg_abi(void);
    (r, theta)            multiply by r^2; w = 1/r, k = r along r, theta plain
    spherical (r, theta)  multiply by r^2; w = 1, k = r^2 along r; w = k = sin theta along theta
    spherical r; layers   w = k = r^2; w = k = beta(x), f/beta, alpha 0
-
-   OPEN BOUNDARIES   Skip this unless a face is PG_OPEN: beyond it f is 0 and u that of the same
+OPEN BOUNDARIES   Skip this unless a face is PG_OPEN: beyond it f is 0 and u that of the same
    equation in infinite space. For PG_DIRECT or PG_FASTEST, alpha >= 0, no cells, velocity,
    PG_MIXED, ranks. The face opposite may be closed; h is length/n, of nodes too. Of one such axis
    coord and metric go on as they end. With more, u is f convolved with the infinite grid's Green's
@@ -436,9 +412,8 @@ PG_API const pg_abi_entry *pg_abi(void);
    with three open axes, to -Q log(r)/(2 pi beta) with two, Q per length of the third; with one,
    what is constant along the others is -sum w f |x - x'|/(2 beta) or, x from a Neumann face, g = 0,
    -sum w f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused. With
-   PG_OPEN_SPECTRAL at all faces u has all digits of a smooth f, 0 at the sides; it is not checked.
-
-   OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given: PG_CELL along all axes, no
+   PG_OPEN_SPECTRAL at all faces u has all digits of a smooth f that is 0 at the sides.
+OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given: PG_CELL along all axes, no
    metric, no velocity. A solid has no flux, or solid_flux; air has u = 0, or air_value, at its
    centre; entries for one side add up, for all of a batch. u is 0 outside the fluid, f not read.
    beta_face or beta_cell, 1e-30 to 1e30 also outside the fluid, is multiplied by desc.beta and by
@@ -453,11 +428,9 @@ PG_API const pg_abi_entry *pg_abi(void);
    PG_FASTEST and PG_FMG are PG_CG around one symmetric cycle, whose coarse cells keep apart what is
    not connected; if that fails they go on with PG_PRECOND_AINV2 (report.warning). robust is decided
    by the coefficients, at pg_create and in pg_set_cells; a captured graph keeps the choice.
-
-   BATCHES   Problem q of desc.batch begins at q * stride_u[2] in u, q * stride_f[2] in f; its face
+BATCHES   Problem q of desc.batch begins at q * stride_u[2] in u, q * stride_f[2] in f; its face
    arrays follow those of q-1. Each has its own tolerance; the report is of the worst, times of all.
-
-   SEVERAL RANKS   Skip this unless several processes or GPUs solve one problem together. With an
+SEVERAL RANKS   Skip this unless several processes or GPUs solve one problem together. With an
    MPI_Comm world, -DPG_USE_MPI and mpicxx: desc.comm.kind = PG_COMM_MPI, desc.comm.handle = &world;
    pg_query_part tells which lo to hi - 1 of u and f are this rank's: slabs along the last axis
    unless desc.lo, hi are given. The descriptor is of the whole problem, the same on all ranks; u,
@@ -467,41 +440,37 @@ PG_API const pg_abi_entry *pg_abi(void);
    undefined, only pg_destroy possible. Graphs: all capture, instantiate and upload theirs before
    one launches. Threads as ranks need CUDA_MODULE_LOADING=EAGER. Sums, and solves that have them,
    agree with those of one rank to round-off, all else on the CPU bit by bit. More: bench/README.md.
-
-   MEMORY, STREAMS, THREADS   Nothing is allocated after pg_create. Host arrays on a GPU are copied
+MEMORY, STREAMS, THREADS   Nothing is allocated after pg_create. Host arrays on a GPU are copied
    in and out (2 grids more); the call waits. A captured solve has the u, f, alpha and faces of its
    call; the solver must outlive the graph. Before CUDA 12.4 (or with PG_NO_CONDITIONAL) the host
    drives solves, and none is captured. A solver belongs to one thread at a time. The same input on
    the same device gives the same bits, for any number of threads; CPU and GPU to round-off.
-
-   SWITCHES of compilation. What is left out is refused by name: PG_NO_F32 (and PG_MIXED),
+SWITCHES of compilation. What is left out is refused by name: PG_NO_F32 (and PG_MIXED),
    PG_NO_DIRECT (and cuFFT), PG_NO_KRYLOV, PG_NO_CELLS, PG_NO_DENSE, PG_NO_RANKS, PG_NO_CUDA.
    Others: PG_USE_MPI, PG_USE_NCCL, PG_NO_PEERS (bench/README.md), PG_NO_CONDITIONAL, PG_API. */
 #endif /* POISSON_GPU_H */
-
-/* -------------------------------------------------------------------------------------------------------------------
-LICENCE - choose either.
-
-A. MIT License. Copyright (c) 2026 the poisson_gpu authors.
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
-modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-Software is furnished to do so, subject to the following conditions: The above copyright notice and this permission notice
-shall be included in all copies or substantial portions of the Software.
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
-OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
-
-B. Public Domain (www.unlicense.org). This is free and unencumbered software released into the public domain.
-Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
-compiled binary, for any purpose, commercial or non-commercial, and by any means. In jurisdictions that recognize copyright
-laws, the author or authors of this software dedicate any and all copyright interest in the software to the public domain.
-We make this dedication for the benefit of the public at large and to the detriment of our heirs and successors. We intend
-this dedication to be an overt act of relinquishment in perpetuity of all present and future rights to this software under
-copyright law.
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE
-LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF
-OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
-------------------------------------------------------------------------------------------------------------------- */
+/* LICENCE - choose either.
+A. MIT License. Copyright (c) 2026 the poisson_gpu authors. Permission is hereby granted, free of
+charge, to any person obtaining a copy of this software and associated documentation files (the
+"Software"), to deal in the Software without restriction, including without limitation the rights to
+use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and
+to permit persons to whom the Software is furnished to do so, subject to the following conditions:
+The above copyright notice and this permission notice shall be included in all copies or substantial
+portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR
+PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY
+CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
+FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+B. Public Domain (www.unlicense.org). This is free and unencumbered software released into the
+public domain. Anyone is free to copy, modify, publish, use, compile, sell, or distribute this
+software, either in source code form or as a compiled binary, for any purpose, commercial or
+non-commercial, and by any means. In jurisdictions that recognize copyright laws, the author or
+authors of this software dedicate any and all copyright interest in the software to the public
+domain. We make this dedication for the benefit of the public at large and to the detriment of our
+heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity
+of all present and future rights to this software under copyright law. THE SOFTWARE IS PROVIDED "AS
+IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES
+OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT
+OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS
+IN THE SOFTWARE. */

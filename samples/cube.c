@@ -114,8 +114,8 @@ static int single(double rtol)
     const double f32_floor = (desc.flags & PG_SOR ? 20e-7 : 5e-7) * 4 * pow(n + 1, 2) / lambda;
     const int solved = report.outcome == PG_CONVERGED || (f32 && residual < f32_floor);
     const int good = solved && off_theory <= 5 * residual + (f32 ? 1e-5 : 1e-11);
-    printf("%s after %d iterations, relative residual %.1e\n",
-           pg_outcome_string(report.outcome), report.iterations, residual);
+    printf("%s after %d iteration%s, relative residual %.1e\n", pg_outcome_string(report.outcome), report.iterations,
+           report.iterations == 1 ? "" : "s", residual);
     printf("%.2f ms, %.1f GB/s on %s, %s arrays\n", report.milliseconds, bandwidth(report.history_count),
            report.backend == PG_CUDA ? "CUDA" : "the CPU", desc.memory == PG_MEM_DEVICE ? "device" : "host");
     printf("largest error %.3e, everywhere within %.1e of the theory: %s\n", error, off_theory,

@@ -1,10 +1,8 @@
 #include <math.h>
 #include <stdio.h>
 #include "poisson_gpu.h"
-
 enum { N = 63 };                            // unknowns along each axis of the unit cube
 static double u[N][N][N], f[N][N][N];       // u = 0 on the cube's sides
-
 int main(void)
 {
     const double pi = 3.14159265358979323846, w = pi / (N + 1);

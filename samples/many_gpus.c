@@ -102,8 +102,8 @@ int main(int argc, char **argv)
     if (refused) return 2;
     const pg_report *const report = &rank[0].report;
     const int good = report->outcome == PG_CONVERGED && error < 1e-8;
-    printf("%d ranks, %d^3 unknowns: %s after %d iterations, %.2f ms\n", all.ranks, n,
-           pg_outcome_string(report->outcome), report->iterations, report->milliseconds);
+    printf("%d ranks, %d^3 unknowns: %s after %d iteration%s, %.2f ms\n", all.ranks, n, pg_outcome_string(report->outcome),
+           report->iterations, report->iterations == 1 ? "" : "s", report->milliseconds);
     printf("largest error %.1e against the exact discrete solution: %s\n", error, good ? "as it should be" : "MISSED");
     return !good;
 }

@@ -51,6 +51,7 @@ static double energy_of(int n, pg_face_kind kind, pg_backend backend, double *sh
     for (int q = 0; q < 6; q++) desc.face[q].kind = kind;
     pg_report report;
     sample_check(pg_solve_once(&desc, u, f, &report), NULL);
+    if (report.outcome != PG_CONVERGED) energy = NAN;
     for (size_t m = 0; m < count; m++) energy += h * h * h * f[m] * u[m] / (8 * pi * coulomb);
     for (int m = 0; m < n * n && sheet; m++) sheet[m] = u[m + (size_t)n * n * (n / 2)];
     free(f);

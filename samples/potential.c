@@ -92,9 +92,9 @@ static double *solve(struct grid g, double *rms, int *good)
     }
     *rms = sqrt(sum / count);
     *good = *good && report.outcome == PG_CONVERGED && largest < 1.2 * theory;
-    printf("%d x %d x %d, spacing %.3f: %s after %d iterations, %.1f ms on %s\n",
+    printf("%d x %d x %d, spacing %.3f: %s after %d iteration%s, %.1f ms on %s\n",
            g.n[0], g.n[1], g.n[2], g.h[0], pg_outcome_string(report.outcome), report.iterations,
-           report.milliseconds, report.backend == PG_CUDA ? "CUDA" : "the CPU");
+           report.iterations == 1 ? "" : "s", report.milliseconds, report.backend == PG_CUDA ? "CUDA" : "the CPU");
     printf("    error: rms %.2e V, largest %.2e V; by theory about %.2e V\n", *rms, largest, theory);
     for (int s = 0; s < 6; s++) free(side[s]);
     free(exact);

@@ -150,7 +150,7 @@ static inline int sample_progress(void *user, const pg_report *so_far)
     const double target = *(double *)user * so_far->rhs_norm;
     const double done = log(so_far->first_residual / so_far->residual) / log(so_far->first_residual / target);
     sample_bar(done);
-    fprintf(stderr, "%d iterations, residual %.2e ", so_far->iterations, so_far->residual);
+    fprintf(stderr, "%d iteration%s, residual %.2e ", so_far->iterations, so_far->iterations == 1 ? "" : "s", so_far->residual);
     return 0;
 }
 

@@ -157,7 +157,7 @@ switched() {                         # switched compiler switches
         "$1" -std=c99 -Wall -Wextra -Werror -I"$root" $2 -x c "$root/test/switches.c" -x none switched.o -o switched -lstdc++ \
             -lm && ./switched
 }
-license() { sed -n '/^LICENCE - choose/,/^-----/p' "$root/poisson_gpu.h" | sed '$d' | diff - "$root/LICENSE"; }
+license() { sed -n '/^[/][*] LICENCE/,$p' "$root/poisson_gpu.h" | sed '1s,^/. ,,; $s, ./$,,' | diff - "$root/LICENSE"; }
 macros() {
     echo '#include <stddef.h>
 #include <stdint.h>' | g++ -x c -dM -E - | sort >before

@@ -2,6 +2,7 @@
    promised. */
 #define _POSIX_C_SOURCE 200112L
 #include "common.h"
+#include <float.h>
 #include <limits.h>
 #include <time.h>
 
@@ -79,7 +80,7 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(dim_four, d->dim = 4, PG_ERROR_ARGUMENT, "dim", "is 4")                                                         \
     X(dim_negative, d->dim = -1, PG_ERROR_ARGUMENT, "dim", "is -1")                                                   \
     X(dim_below_sizes, d->dim = 2, PG_ERROR_ARGUMENT, "n[2]", "is 4")                                                 \
-    X(struct_size, d->struct_size = 8, PG_ERROR_ARGUMENT, "struct_size", "is 8")                                      \
+    X(struct_size, d->struct_size = 8, PG_ERROR_ARGUMENT, "struct_size is 8", "begin with {0}")                       \
     X(struct_size_larger, d->struct_size = 123456, PG_ERROR_ARGUMENT, "struct_size", "123456")                        \
     X(centring, d->centring[1] = (pg_centring)3, PG_ERROR_ARGUMENT, "centring[1]", "is 3")                            \
     X(memory, d->memory = (pg_memory)3, PG_ERROR_ARGUMENT, "memory", "is 3")                                          \
@@ -110,8 +111,8 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
       "smoother", "0x60000")                                                                                          \
     X(smoother_in_flags, d->flags = PG_FMG | PG_SMOOTH_RBGS, PG_ERROR_ARGUMENT, "smoother of the desc", "0x10000")     \
     X(precond_in_flags, d->flags = PG_CG | PG_PRECOND_AINV, PG_ERROR_ARGUMENT, "precond of the desc", "0x1000000")     \
-    X(smoother_unknown, d->smoother = (pg_smoother)7, PG_ERROR_ARGUMENT, "smoother", "0x7")                          \
-    X(precond_unknown, d->precond = (pg_precond)3, PG_ERROR_ARGUMENT, "precond", "0x3")                              \
+    X(smoother_unknown, d->smoother = (pg_smoother)7, PG_ERROR_ARGUMENT, "smoother is 0x7", "CHEBYSHEV")                          \
+    X(precond_unknown, d->precond = (pg_precond)3, PG_ERROR_ARGUMENT, "precond is 0x3", "AINV2")                              \
     X(smoother_of_sor, set_choice(d, PG_SOR | PG_SMOOTH_RBGS), PG_ERROR_UNSUPPORTED, "PG_SOR", "PG_SMOOTH_RBGS")                 \
     X(smoother_of_rbgs, set_choice(d, PG_RBGS | PG_SMOOTH_JACOBI), PG_ERROR_UNSUPPORTED, "PG_RBGS", "PG_SMOOTH_JACOBI")            \
     X(smoother_of_jacobi, set_choice(d, PG_JACOBI | PG_SMOOTH_CHEBYSHEV), PG_ERROR_UNSUPPORTED, "PG_JACOBI", "PG_SMOOTH_CHEBYSHEV")   \
@@ -145,7 +146,8 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(conductance_end_negative, d->conductance[0] = bad_end, PG_ERROR_ARGUMENT, "conductance[0]", "-1.5")             \
     X(conductance_end_nan, d->conductance[0] = nan_end, PG_ERROR_ARGUMENT, "conductance[0]", "nan")                   \
                                                                                                                       \
-    X(face_kind, face(d, PG_Y_HIGH, (pg_face_kind)9, 0, 0, 0), PG_ERROR_ARGUMENT, "face y high", "kind 9")            \
+    X(face_kind, face(d, PG_Y_HIGH, (pg_face_kind)9, 0, 0, 0), PG_ERROR_ARGUMENT, "face y high", "kind 9; it must be PG_DIRICHLET, ") \
+    X(robust, d->robust = (pg_robust)9, PG_ERROR_ARGUMENT, "robust is 9", "PG_ROBUST_LABYRINTH")                      \
     X(face_value_nan, face(d, PG_X_HIGH, PG_NEUMANN, NAN, 0, 0), PG_ERROR_ARGUMENT, "face x high", "nan")             \
     X(face_value_infinite, face(d, PG_Z_LOW, PG_DIRICHLET, INFINITY, 0, 0), PG_ERROR_ARGUMENT, "face z low", "inf")   \
     X(periodic_low_only, face(d, PG_X_LOW, PG_PERIODIC, 0, 0, 0), PG_ERROR_ARGUMENT, "x low", "PG_PERIODIC")          \
@@ -349,7 +351,8 @@ static int follow_remedies(const pg_desc *refused, const char *message)
     if (strstr(text, " and all of its options") || strstr(text, "leave out all flags")) {
         pg_desc plain = *refused;
         set_choice(&plain, plain.flags & (strstr(text, "all flags") ? 0 : ANY_PRECISION)), plain.omega = 0;
-        plain.nu_pre = plain.nu_post = plain.fmg_cycles = plain.inner_cycles = 0, plain.robust = PG_ROBUST_AUTO;
+        plain.nu_pre = plain.nu_post = plain.fmg_cycles = plain.inner_cycles = plain.coarsest = 0;
+        plain.robust = PG_ROBUST_AUTO;
         expect_creation(&plain, message, "the default");
         return 1;
     }
@@ -418,6 +421,42 @@ static void remedies_are_accepted(void **state)
     assert_true(refused > full_or_small(1000, 250) && impossible > full_or_small(100, 25) && impossible < refused / 2);
 }
 
+/* Several wrong options at once: where the defaults would do, the refusal says what would help. */
+static void several_wrong_options_have_a_remedy(void **state)
+{
+    static const unsigned methods[] = {0, PG_JACOBI, PG_SOR, PG_VCYCLE, PG_FMG, PG_DIRECT, PG_CG, PG_PIPEBICGSTAB},
+                          options[] = {0, PG_SMOOTH_JACOBI, PG_SMOOTH_LINES, PG_PRECOND_CYCLE, PG_PRECOND_AINV,
+                                       PG_SYMMETRIC, PG_KEEP_CYCLES, PG_COARSEN_CELLS, PG_UPWIND};
+    const pg_backend backend = backend_or_skip(state);
+    rng r = {5};
+    int refused = 0;
+    failures = 0;
+    for (int q = 0; q < full_or_small(4000, 800); q++) {
+        pg_desc d = {.backend = backend, .alpha = 1}, plain;
+        set_choice(&d, methods[rng_int(&r, 0, 7)] | options[rng_int(&r, 0, 8)] | options[rng_int(&r, 0, 8)]);
+        set_situation(&d, rng_int(&r, 0, 6));
+        plain = d;
+        set_choice(&plain, 0);
+        if (rng_int(&r, 0, 2) == 0) d.omega = rng_int(&r, 0, 1) ? 1.25 : 2.5;
+        if (rng_int(&r, 0, 2) == 0) d.nu_pre = rng_int(&r, 0, 1) ? 3 : 17;
+        if (rng_int(&r, 0, 5) == 0) d.fmg_cycles = rng_int(&r, 0, 1) ? 2 : -1;
+        if (rng_int(&r, 0, 2) == 0) d.coarsest = rng_int(&r, 0, 1) ? 2 : 16;
+        pg_solver *solver = NULL;
+        char message[512];
+        row = describe(&d);
+        const pg_status status = pg_create(&d, &solver);
+        pg_destroy(solver);
+        if (status == PG_OK) continue;
+        refused++;
+        snprintf(message, sizeof message, "%s", pg_last_error(NULL));
+        expect_creation(&plain, message, "the default");
+        EXPECT(strstr(message, "it must be") || strstr(message, "make them equal") || follow_remedies(&d, message) > 0,
+               "no remedy in \"%s\"", message);
+    }
+    assert_int_equal(failures, 0);
+    assert_true(refused > full_or_small(2000, 400));
+}
+
 /* Options that do not apply are refused, with their value and a remedy, unless they say what is so anyway; what
    pg_query_desc tells is accepted, and so has none of them. */
 static void options_that_do_not_apply_are_refused(void **state)
@@ -480,9 +519,10 @@ static void options_that_do_not_apply_are_refused(void **state)
     X(min_iter_negative, s->min_iter = -3, "min_iter", "-3")                                                          \
     X(max_iter_negative, s->max_iter = -9, "max_iter", "-9")                                                          \
     X(min_above_max, (s->min_iter = 12, s->max_iter = 8), "min_iter", "12")                                           \
+    X(min_above_default, (s->min_iter = 2, s->rtol = PG_NONE), "min_iter is 2", "is 1 by default; raise max_iter")    \
     X(check_negative, s->check = -6, "check", "-6")                                                                   \
-    X(norm, s->norm = (pg_norm_kind)8, "norm", "8")                                                                   \
-    X(guess, s->guess = (pg_guess)7, "guess", "7")
+    X(norm, s->norm = (pg_norm_kind)8, "norm is 8", "PG_NORM_L1")                                                     \
+    X(guess, s->guess = (pg_guess)7, "guess is 7", "PG_GUESS_ZERO")
 
 typedef struct bad_stop {
     const char *name;
@@ -518,6 +558,159 @@ static void every_bad_stop_is_refused_by_name(void **state)
         memcpy(u, u_before, sizeof u);
     }
     pg_destroy(solver);
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Numbers from end to end ------------------------------------------------------------------------------------- */
+
+/* Each number and enum of a struct, with values that no caller means: a call takes them or refuses them in a sentence, and
+   with the sanitizer of undefined behaviour nothing else happens. */
+typedef struct field {
+    size_t at;
+    char type;                      /* i: int or enum, c: number of entries, l: int64_t, d: double, z: size_t */
+} field;
+#define F(type, S, name) {offsetof(S, name), type}
+#define F3(type, S, name) F(type, S, name[0]), F(type, S, name[1]), F(type, S, name[2])
+#define FACE(S, q) F('i', S, face[q].kind), F('d', S, face[q].value), F('d', S, face[q].a), F('d', S, face[q].b)
+
+static const field desc_fields[] = {
+    F('z', pg_desc, struct_size), F3('i', pg_desc, n), F('i', pg_desc, dim), F3('i', pg_desc, centring), F3('d', pg_desc, h),
+    FACE(pg_desc, 0), FACE(pg_desc, 1), FACE(pg_desc, 2), FACE(pg_desc, 5), F('d', pg_desc, alpha), F('d', pg_desc, beta),
+    F('l', pg_desc, cells.stride_mask[0]), F('l', pg_desc, cells.stride_mask[1]), F('c', pg_desc, cells.air_values),
+    F('c', pg_desc, cells.solid_fluxes), F('i', pg_desc, robust), F3('d', pg_desc, velocity), F('i', pg_desc, batch),
+    F3('l', pg_desc, stride_u), F3('l', pg_desc, stride_f), F('i', pg_desc, memory), F('i', pg_desc, flags),
+    F('i', pg_desc, smoother), F('i', pg_desc, precond), F('d', pg_desc, omega), F('i', pg_desc, nu_pre),
+    F('i', pg_desc, nu_post), F('i', pg_desc, fmg_cycles), F('i', pg_desc, coarsest), F('i', pg_desc, inner_cycles),
+    F('i', pg_desc, backend), F('i', pg_desc, device), F('z', pg_desc, workspace_bytes), F('i', pg_desc, comm.kind),
+    F3('i', pg_desc, lo), F3('i', pg_desc, hi), F('d', pg_desc, time_limit)};
+static const field stop_fields[] = {
+    F('z', pg_stop, struct_size), F('d', pg_stop, rtol), F('d', pg_stop, atol), F('i', pg_stop, relative_to_first),
+    F('i', pg_stop, min_iter), F('i', pg_stop, max_iter), F('i', pg_stop, check), F('i', pg_stop, norm), F('i', pg_stop, guess)};
+static const field dense_fields[] = {
+    F('z', pg_dense_desc, struct_size), F('i', pg_dense_desc, n), F('l', pg_dense_desc, lda), F('i', pg_dense_desc, memory),
+    F('i', pg_dense_desc, flags), F('d', pg_dense_desc, omega), F('i', pg_dense_desc, backend),
+    F('i', pg_dense_desc, device), F('z', pg_dense_desc, workspace_bytes)};
+static const field cells_fields[] = {
+    F('l', pg_cells, stride_mask[0]), F('l', pg_cells, stride_mask[1]), F('c', pg_cells, air_values),
+    F('c', pg_cells, solid_fluxes)};
+static const field value_fields[] = {F3('i', pg_cell_value, cell), F('i', pg_cell_value, face), F('d', pg_cell_value, value)};
+static const field face_fields[] = {F('i', pg_face, kind), F('d', pg_face, value), F('d', pg_face, a), F('d', pg_face, b)};
+enum { EXTREMES = 7 };
+
+static void set_extreme(void *to, const field *f, int q)
+{
+    static const int ints[EXTREMES] = {INT_MIN, -2, -1, 6, 100, 0x7ffffff0, INT_MAX};
+    static const int64_t longs[EXTREMES] = {INT64_MIN, -2, -1, 6, 100, INT64_MAX / 8, INT64_MAX};
+    static const size_t sizes[EXTREMES] = {1, 2, 3, 6, 100, SIZE_MAX / 8, SIZE_MAX};
+    const double doubles[EXTREMES] = {NAN, INFINITY, -INFINITY, DBL_MAX, -DBL_MAX, 5e-324, -1};
+    char *const at = (char *)to + f->at;
+    if (f->type == 'i') memcpy(at, &ints[q], sizeof ints[q]);
+    if (f->type == 'c') memcpy(at, &ints[q % 3], sizeof ints[q]);    /* more would be read */
+    if (f->type == 'l') memcpy(at, &longs[q], sizeof longs[q]);
+    if (f->type == 'z') memcpy(at, &sizes[q], sizeof sizes[q]);
+    if (f->type == 'd') memcpy(at, &doubles[q], sizeof doubles[q]);
+}
+
+/* Boxes in which different rules hold. */
+static void set_corner(pg_desc *d, int corner)
+{
+    static unsigned char mask[100 * POINTS];    /* for the largest n and stride that are taken */
+    static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2};
+    mask[NX] = PG_AIR;
+    for (int a = 0; a < 3 && corner > 2; a++) d->centring[a] = PG_CELL;
+    if (corner == 1) set_choice(d, PG_DIRECT), d->alpha = -1;
+    if (corner == 2) d->velocity[0] = 2, d->velocity[1] = -1, d->batch = 2;
+    if (corner == 3) d->cells.mask = mask, d->cells.air_value = &air, d->cells.air_values = 1;
+    if (corner == 4) for (int a = 0; a < 3; a++) set_ends(d, a, "OO");
+    if (corner == 5) set_choice(d, PG_MIXED | PG_CG), set_ends(d, 1, "PP"), set_ends(d, 2, "NN");
+    if (corner == 6) set_choice(d, PG_F32 | PG_SOR), set_ends(d, 0, "RR");
+}
+
+static void expect_answer(pg_status status, const pg_solver *solver, const char *call, size_t at, int q)
+{
+    const char *const why = pg_last_error(solver);
+    EXPECT(status >= PG_OK && status < PG_STATUS_COUNT && (status == PG_OK) == !*why, "%s, field at %zu, value %d: %d \"%s\"",
+           call, at, q, (int)status, why);
+}
+
+static void no_number_is_undefined_behaviour(void **state)
+{
+    enum { CORNERS = 7, ROOM = 4 * POINTS };
+    const pg_backend backend = backend_or_skip(state);
+    static double u[ROOM], f[ROOM], out[2 * ROOM];
+    fill(u, f, ROOM);
+    failures = 0, row = "extremes";
+    for (int corner = 0; corner < CORNERS; corner++) {
+        pg_desc good = box(backend);
+        set_corner(&good, corner);
+        for (size_t m = 0; m < sizeof desc_fields / sizeof *desc_fields; m++)
+            for (int q = 0; q < EXTREMES; q++) {
+                if (small_run() && (corner + (int)m + q) % 3) continue;
+                pg_desc d = good;
+                pg_solver *solver = NULL;
+                int lo[3], hi[3];
+                set_extreme(&d, &desc_fields[m], q);
+                expect_answer(pg_query_part(&d, lo, hi), NULL, "pg_query_part", desc_fields[m].at, q);
+                expect_answer(pg_create(&d, &solver), NULL, "pg_create", desc_fields[m].at, q);
+                pg_destroy(solver);
+            }
+        pg_solver *const solver = create(&good);
+        for (size_t m = 0; m < sizeof stop_fields / sizeof *stop_fields; m++)
+            for (int q = 0; q < EXTREMES; q++) {
+                pg_stop stop = {.guess = PG_GUESS_ZERO, .rtol = 1e-3};
+                set_extreme(&stop, &stop_fields[m], q);
+                expect_answer(pg_solve(solver, u, f, &stop), solver, "pg_solve", stop_fields[m].at, q);
+            }
+        for (int q = 0; q < EXTREMES; q++) {
+            static const field number = {0, 'i'}, real = {0, 'd'};
+            static int labels[ROOM];
+            int i, count;
+            double a, x = 0;
+            pg_report report;
+            set_extreme(&i, &number, q), set_extreme(&a, &real, q);
+            for (int axis = 0; axis < 3; axis++)
+                expect_answer(pg_gradient(solver, u, axis, out, (pg_where)i), solver, "pg_gradient", 0, q);
+            expect_answer(pg_gradient(solver, u, i, out, PG_AT_FACES), solver, "pg_gradient", 1, q);
+            expect_answer(pg_norm(solver, u, (pg_norm_kind)i, &x), solver, "pg_norm", 0, q);
+            if (i < 0) expect_answer(pg_smooth(solver, u, f, i), solver, "pg_smooth", 0, q);
+            if (i < 0) expect_answer(pg_cycle(solver, u, f, i), solver, "pg_cycle", 0, q);
+            count = i;
+            expect_answer(pg_get_parts(solver, NULL, labels, &count, NULL, NULL), solver, "pg_get_parts", 0, q);
+            for (size_t m = 0; m < sizeof face_fields / sizeof *face_fields; m++) {
+                pg_face faces[6];
+                memcpy(faces, good.face, sizeof faces);
+                set_extreme(&faces[q % 6], &face_fields[m], q);
+                expect_answer(pg_set_faces(solver, faces), solver, "pg_set_faces", face_fields[m].at, q);
+            }
+            for (size_t m = 0; m < sizeof cells_fields / sizeof *cells_fields; m++) {
+                pg_cells cells = {.mask = good.cells.mask, .air_value = good.cells.air_value};
+                set_extreme(&cells, &cells_fields[m], q);
+                expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", cells_fields[m].at, q);
+            }
+            for (size_t m = 0; m < sizeof value_fields / sizeof *value_fields; m++) {
+                pg_cell_value value = {{1, 1, 0}, PG_X_LOW, 2};
+                const pg_cells cells = {.air_value = &value, .air_values = 1};
+                set_extreme(&value, &value_fields[m], q);
+                expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", value_fields[m].at, q);
+            }
+            expect_answer(pg_set_alpha(solver, a), solver, "pg_set_alpha", 0, q);
+            expect_answer(pg_get_report(solver, &report), solver, "pg_get_report", 0, q);
+            memcpy(&report.outcome, &i, sizeof i);
+            FILE *const nowhere = fopen("/dev/null", "w");
+            if (nowhere) pg_progress(nowhere, &report), fclose(nowhere);
+        }
+        pg_destroy(solver);
+    }
+    for (size_t m = 0; m < sizeof dense_fields / sizeof *dense_fields; m++)
+        for (int q = 0; q < EXTREMES; q++) {
+            static const double A[10000] = {4};
+            pg_dense_desc d = {.n = 1, .A = A, .backend = backend};
+            pg_solver *solver = NULL;
+            set_extreme(&d, &dense_fields[m], q);
+            expect_answer(pg_dense_create(&d, &solver), NULL, "pg_dense_create", dense_fields[m].at, q);
+            pg_destroy(solver);
+        }
+    assert_int_equal(pg_progress(NULL, NULL), 0);
     assert_int_equal(failures, 0);
 }
 
@@ -1353,8 +1546,10 @@ int main(void)
         ON_BOTH(every_bad_descriptor_is_refused_by_name),
         ON_BOTH(every_allowed_descriptor_is_taken),
         ON_BOTH(remedies_are_accepted),
+        ON_BOTH(several_wrong_options_have_a_remedy),
         ON_BOTH(options_that_do_not_apply_are_refused),
         ON_BOTH(every_bad_stop_is_refused_by_name),
+        ON_BOTH(no_number_is_undefined_behaviour),
         ON_BOTH(null_arguments_are_refused),
         ON_BOTH(overlapping_arrays_are_refused),
         ON_BOTH(interleaved_windows_do_not_overlap),

@@ -494,6 +494,54 @@ static void the_monitor_cancels_and_u_is_the_last_iterate(void **state)
     }
 }
 
+/* There is nothing left to cancel at the check that ends a solve; but problems of a batch may be left. */
+static void a_verdict_that_is_there_is_not_cancelled(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int limited = 0; limited < 2; limited++) {
+            pg_desc desc = plain_box(backend, 12, all_methods[m]);
+            desc.coarsest = 8;
+            problem t = problem_create(&desc);
+            witness w = {0};
+            pg_stop stop = {.rtol = limited ? 1e-14 : 1e-3, .max_iter = limited ? 1 : 0, .monitor = watch, .user = &w};
+            stop.guess = PG_GUESS_ZERO;
+            solve(&t, &stop);
+            const pg_outcome outcome = t.report.outcome;
+            if (!limited) assert_int_equal(outcome, PG_CONVERGED);
+            void *const first = allocate(t.u_bytes);
+            memcpy(first, t.u, t.u_bytes);
+            w.cancel_at = w.calls, w.calls = 0;
+            solve(&t, &stop);
+            assert_outcome(&t, outcome);
+            assert_int_equal(w.calls, w.cancel_at);
+            assert_memory_equal(first, t.u, t.u_bytes);
+            free(first);
+            problem_destroy(&t);
+        }
+    static const unsigned methods[] = {PG_DIRECT, PG_FMG, PG_CG};
+    for (int m = 0; m < 3; m++)
+        for (int last = 0; last < 2; last++) {
+            enum { SIDE = 8, POINTS = SIDE * SIDE };
+            double u[2 * POINTS], f[2 * POINTS];
+            pg_desc desc = {.n = {SIDE, SIDE}, .batch = 2, .backend = backend, .flags = methods[m]};
+            witness w = {0};
+            pg_stop stop = {.guess = PG_GUESS_ZERO, .monitor = watch, .user = &w};
+            pg_report report;
+            pg_solver *const solver = create(&desc);
+            for (int q = 0; q < 2 * POINTS; q++) f[q] = q % POINTS % 7, u[q] = 7;
+            OK(pg_solve(solver, u, f, &stop), solver);
+            w.cancel_at = last ? w.calls : w.calls / 2, w.calls = 0;
+            for (int q = 0; q < 2 * POINTS; q++) u[q] = 7;
+            OK(pg_solve(solver, u, f, &stop), solver);
+            OK(pg_get_report(solver, &report), solver);
+            assert_int_equal(w.calls, w.cancel_at);
+            assert_int_equal(report.outcome, last ? PG_CONVERGED : PG_CANCELLED);
+            assert_true(u[0] != 7 && (u[POINTS] != 7) == last);
+            pg_destroy(solver);
+        }
+}
+
 static void a_handle_that_has_not_run_says_so(void **state)
 {
     const pg_desc desc = mixed_box(backend_or_skip(state), 0);
@@ -1195,6 +1243,7 @@ int main(void)
         ON_BOTH(divergence_is_found_and_u_is_the_last_iterate),
         ON_BOTH(slow_divergence_is_found_long_before_numbers_are_huge),
         ON_BOTH(the_monitor_cancels_and_u_is_the_last_iterate),
+        ON_BOTH(a_verdict_that_is_there_is_not_cancelled),
         ON_BOTH(a_handle_that_has_not_run_says_so),
         ON_BOTH(a_bad_value_in_f_is_found_before_u_is_touched),
         ON_BOTH(a_bad_value_in_the_guess_is_found_before_u_is_touched),

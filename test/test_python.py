@@ -163,6 +163,12 @@ def test_open_boxes_may_be_of_any_size(shape):
     assert report.converged and relative(large[tuple(slice(3, -4) for _ in shape)], small) < 1e-12
 
 
+def test_a_spectral_solve_is_told_as_converged():
+    u, report = pg.solve(random((8, 9, 10)), 'spectral')
+    assert report.converged and np.isnan(report.residual) and np.isfinite(u).all()
+    assert pg.solve(random((8, 9, 10)), 'spectral', rtol=None)[1].outcome == 'completed'
+
+
 def test_singular_neumann_box_agrees_with_least_squares():
     linalg, sparse = pytest.importorskip('scipy.sparse.linalg'), pytest.importorskip('scipy.sparse')
     f = random((9, 8))
@@ -333,6 +339,19 @@ def test_what_does_not_fit_is_a_value_error(call, says):
         solver.solve(np.zeros((5, 4)))
         with pytest.raises(ValueError, match=says):
             call(solver)
+
+
+def test_channels_that_come_last_are_asked_about():
+    image = random((40, 50, 3))
+    for f, options in ((image, {}), (image, {'batch': True}), (random((2, 40, 50, 4)), {'batch': True, 'bc': 'periodic'}),
+                       (image, {'bc': 'neumann', 'centring': 'cell', 'h': 1})):
+        with pytest.raises(ValueError, match='moveaxis'):
+            pg.solve(f, **options)
+    u, _ = pg.solve(np.moveaxis(image, -1, 0), batch=True)
+    assert u.shape == (3, 40, 50)
+    for f, options in ((image, {'bc': {'x': 'neumann'}}), (image, {'h': (1, 1, 1)}), (random((8, 9, 3)), {}),
+                       (random((40, 3)), {}), (random((3, 40, 50)), {}), (random((40, 50, 5)), {})):
+        assert pg.solve(f, **options)[1].converged
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -874,7 +893,7 @@ def test_constants_of_fortran_are_those_of_the_header():
     assert dict(re.findall(pattern, fortran)) == {
         name: value.lstrip('0') for name, value in re.findall(pattern, HEADER)}
     enums = [re.findall(r'PG_\w+', names) for names in re.findall(r'enumerator :: ((?:.*&\n)*.*)', fortran)]
-    listed = [re.findall(r'X\((PG_\w+),', text) for text in re.findall(r'define PG_\w+_LIST\(X\)(.*?)\n\n', HEADER, re.S)]
+    listed = [re.findall(r'X\((PG_\w+),', text) for text in re.findall(r'define PG_\w+_LIST\(X\)((?:.*\\\n)+.*)', HEADER)]
     plain = [re.findall(r'PG_\w+', names) for names in re.findall(r'typedef enum pg_\w+ \{([^()}]*)\}', HEADER)
              if '= 0x' not in names]
     assert sorted(enums) == sorted(listed + plain)

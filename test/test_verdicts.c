@@ -393,6 +393,58 @@ static void pipelined_cg_takes_the_iterations_of_cg(void **state)
     if (iterations[1] > iterations[0] + 3) fail_msg("%d iterations, PG_CG %d", iterations[1], iterations[0]);
 }
 
+/* A mean that goes is told by what it is: a background where all is periodic; where nodes are closed perhaps a centring
+   that was forgotten. A lone spacing and a guess that nobody reads are told, too. */
+static void what_looks_like_a_mistake_is_warned_of(void **state)
+{
+    enum { SIDE = 12, POINTS = SIDE * SIDE };
+    static unsigned char mask[POINTS];
+    static const struct {
+        const char *ends[2];
+        pg_centring centring;
+        double h[2];
+        unsigned flags;
+        int masked, guess;
+        const char *says, *says_not;
+    } cases[] = {
+        {{"PP", "PP"}, PG_CELL, {0, 0}, 0, 0, 0, "neutralising background", "balance"},
+        {{"PP", "PP"}, PG_NODE, {0, 0}, PG_CG, 0, 0, "neutralising background", "PG_CELL"},
+        {{"PP", "PP"}, PG_CELL, {0, 0}, 0, 1, 0, "balance sources", "background"},
+        {{"NN", "PP"}, PG_NODE, {0, 0}, 0, 0, 0, "or give PG_CELL", "background"},
+        {{"NN", "NN"}, PG_NODE, {0, 0}, PG_FMG, 0, 0, "or give PG_CELL", "background"},
+        {{"NN", "NN"}, PG_CELL, {0, 0}, 0, 0, 0, "balance sources", "PG_CELL"},
+        {{"DD", "NN"}, PG_CELL, {0.1, 0}, 0, 0, 0, "h[0] is 0.1, but h[1] is 0", "h[2]"},
+        {{"DD", "NN"}, PG_CELL, {0, 0.25}, PG_F32, 0, 0, "h[1] is 0.25, but h[0] is 0", "h[2]"},
+        {{"DD", "NN"}, PG_CELL, {0.5, 0.25}, 0, 0, 0, "", "h["},
+        {{"DD", "NN"}, PG_CELL, {0, 0}, PG_DIRECT, 0, 1, "PG_DIRECT needs no guess", "h["},
+        {{"DD", "NN"}, PG_CELL, {0, 0}, PG_DIRECT | PG_MIXED, 0, 1, "", "guess"},
+        {{"DD", "NN"}, PG_CELL, {0, 0}, 0, 0, 1, "", "guess"}};
+    const pg_backend backend = backend_or_skip(state);
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
+        double u[POINTS] = {0}, f[POINTS] = {0};
+        pg_desc d = {.n = {SIDE, SIDE}, .backend = backend};
+        pg_stop stop = {.guess = cases[q].guess ? PG_GUESS_U : PG_GUESS_DEFAULT};
+        pg_report report;
+        for (int a = 0; a < 2; a++)
+            d.centring[a] = cases[q].centring, d.h[a] = cases[q].h[a], set_ends(&d, a, cases[q].ends[a]);
+        set_choice(&d, cases[q].flags);
+        mask[0] = PG_SOLID;
+        if (cases[q].masked) d.cells.mask = mask;
+        for (int m = 0; m < POINTS; m++)
+            if (d.flags & PG_F32) ((float *)f)[m] = 1.0f + (float)(m % 5);
+            else f[m] = 1 + m % 5;
+        pg_solver *const solver = create(&d);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_int_equal(report.outcome, PG_CONVERGED);
+        const int empty = !*cases[q].says;
+        if (empty ? *report.warning != 0 : !strstr(report.warning, cases[q].says) || strstr(report.warning, cases[q].says_not))
+            fail_msg("case %zu: %s", q, report.warning);
+        assert_true(strlen(report.warning) < sizeof report.warning - 1);
+        pg_destroy(solver);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +460,7 @@ int main(void)
         ON_BOTH(a_mean_that_is_no_rounding_is_told),
         ON_BOTH(a_mean_is_told_before_what_is_slow),
         ON_BOTH(pipelined_cg_takes_the_iterations_of_cg),
+        ON_BOTH(what_looks_like_a_mistake_is_warned_of),
     };
     return cmocka_run_group_tests_name("verdicts", tests, NULL, NULL);
 }

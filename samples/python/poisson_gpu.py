@@ -673,6 +673,12 @@ class Solver:
             raise ValueError('batch is %d; it must be a number of problems, or 0 for arrays of one' % self.batch)
         self._axes = ('x', 'y', 'z')[:self.dim]
         self.full_shape = ((self.batch,) if self.batch else ()) + self.shape
+        *others, last = self.full_shape
+        by_axis = isinstance(bc, dict) or isinstance(h, (dict, list, tuple)) or coord is not None
+        if last in (3, 4) and len(others) > 1 and min(others[-2:]) >= 32 and not by_axis:
+            raise ValueError('arrays would be %s: x, the last axis, has %d unknowns, as if they were channels. If they '
+                             'are, put them first, numpy.moveaxis(f, -1, 0) with batch=%d; if not, give bc or h by axis, '
+                             "bc={'x': ...}" % (self.full_shape, last, last))
         try:
             self.dtype = numpy.dtype(dtype).name
         except TypeError:
