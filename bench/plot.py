@@ -14,6 +14,7 @@ import json
 import math
 import pathlib
 import re
+import textwrap
 from xml.sax.saxutils import escape
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -354,14 +355,16 @@ def draw_peers(peers, result, python):
     return str(picture)
 
 
-def compile_table(result):
-    """Markdown for the README: what compile.py measured."""
+def compile_text(result):
+    """A paragraph for the README: what compile.py measured."""
     compilers = ', '.join(name.split(',')[0] for name in result['compilers'])
-    lines = [row['line'].replace(' -x c++ -std=c++17 -O3 -fopenmp', ', the CPU').replace(
-        ' -O3 -std=c++17 -arch=sm_90 -Xcompiler -fopenmp', ', sm_90') for row in result['rows']]
-    return '\n'.join(['| compiled | s of one core | object, MB |', '|---|--:|--:|'] + [
-        f"| {line} | {row['core_seconds']:.0f} | {row['object_bytes'] / 1e6:.1f} |"
-        for line, row in zip(lines, result['rows'])] + ['', f"{result['processor']}, {compilers}, {result['date']}."])
+    rows = []
+    for row in result['rows']:
+        line = row['line'].replace(' -x c++ -std=c++17 -O3 -fopenmp', '').replace(
+            ' -O3 -std=c++17 -arch=sm_90 -Xcompiler -fopenmp', ' for sm_90')
+        rows.append(f"{line} {row['core_seconds']:.0f} s, {row['object_bytes'] / 1e6:.1f} MB")
+    text = f"Time of one core and size of the object: {'; '.join(rows)} ({result['processor']}, {compilers}, {result['date']})."
+    return textwrap.fill(text, 126, break_on_hyphens=False)
 
 
 def main():
@@ -398,7 +401,7 @@ def main():
     block = '\n'.join(['<!-- bench -->', beside_peers(peers, result, newest['python']), '',
                        f"![Milliseconds of a solve beside other libraries, {result['device']}]({picture})",
                        '<!-- /bench -->'])
-    blocks = {'bench': block, 'compile': '\n'.join(['<!-- compile -->', compile_table(newest['compile']), '<!-- /compile -->'])}
+    blocks = {'bench': block, 'compile': '\n'.join(['<!-- compile -->', compile_text(newest['compile']), '<!-- /compile -->'])}
     for name, block in blocks.items():
         text, count = re.subn(f'<!-- {name} -->.*?<!-- /{name} -->', lambda match: block, text, flags=re.S)
         if count != 1:
