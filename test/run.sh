@@ -72,12 +72,14 @@ for test in map(json.loads, open(sys.argv[1])):
         if not (name and reason):
             name, reason = name or reason, ''
         if not reason and '-Dcuda=disabled' in sys.argv[2] and not test['name'].startswith(('simt_', 'mpi_')):
-            reasons['need a GPU; the tests simt_* run the same code on the CPU'] += 1
+            reasons['need a GPU and CUDA; the tests simt_* run the same code on the CPU'] += 1
         else:
             reasons['%s: %s' % (test['name'], reason or name)] += 1
     skipped += len(left_out)
     passed += sum(not no and '# SKIP' not in name for no, name in cases) if plan else good
-for reason, count in reasons.most_common():
+most = reasons.most_common(20)
+rest = skipped - sum(count for _, count in most)
+for reason, count in most + [('for other reasons: see testlog.txt beside ' + sys.argv[1], rest)] * (rest > 0):
     print('skipped %4d  %s' % (count, reason))
 print('%d passed, %d failed, %d skipped' % (passed, failed, skipped))
 sys.exit(failed != 0)
