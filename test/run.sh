@@ -15,7 +15,7 @@ for argument; do
     case $argument in
     --small) PG_TEST_SMALL=1; export PG_TEST_SMALL ;;
     --no-install) install=--no-install ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
 cd "$(dirname "$0")/.." || exit 1
