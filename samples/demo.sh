@@ -6,7 +6,7 @@ build=${BUILD_DIR:-build-demo}
 sh test/need.sh "$@" c++ meson ninja 'pkg-config?' 'png?' || exit 1
 
 cuda=disabled                        # without a GPU there is no need to compile for one
-with="a C++ compiler, without optimising: half a minute of one core"
+with="a C++ compiler, little optimised: half a minute of one core"
 nvidia-smi -L >/dev/null 2>&1 && { cuda=auto with="nvcc, where it is: some five minutes of one core"; }
 reconfigure=
 [ -f "$build/build.ninja" ] && reconfigure=--reconfigure

@@ -1,4 +1,4 @@
-/* What test/checks.sh builds in every way that README tells: solves, and the library has threads. */
+/* What test/checks.sh builds in the ways that README tells: it solves, and the library has threads. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
