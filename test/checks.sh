@@ -31,8 +31,8 @@ check() {                            # check "what shall be true" command ...
         cat output
     fi
 }
-folder() {                           # a new one, with the two files and the first program
-    mkdir -p "$temp/$1" && cd "$temp/$1" && cp "$root/poisson_gpu.h" "$root/poisson_gpu.cu" "$root/samples/hello.c" .
+folder() {                           # a new one, with the two files and the program of a consumer
+    mkdir -p "$temp/$1" && cd "$temp/$1" && cp "$root/poisson_gpu.h" "$root/poisson_gpu.cu" "$root/test/consumer/main.c" .
 }
 sh test/need.sh $install g++ nm 'clang++?' 'openmp?' 'meson?' 'ninja?' 'cmocka?' 'png?' 'pkg-config?' 'cmake?' || exit 1
 have meson && have ninja && meson=yes || meson=
@@ -85,10 +85,9 @@ installed() {
     fi
 }
 setup() { meson setup "$build" "$root" -Dtests=disabled -Dbench=disabled -Dwerror=true "$@"; }
-# CMakeLists.txt is for the CPU; for the GPU it is edited as its comment says.
-from_cmake() (                       # from_cmake folder edit options
-    folder "$1" && sed "$2" "$root/test/consumer/cmake/CMakeLists.txt" >CMakeLists.txt &&
-        cmake -G Ninja -S . -B build $3 && cmake --build build && build/hello
+from_cmake() (                       # from_cmake folder edit options: README's CMakeLists.txt
+    folder "$1" && sed -n '/^```cmake/,/^```/{ /^```/!p; }' "$root/README.md" | sed "$2" >CMakeLists.txt &&
+        cmake -G Ninja -S . -B build $3 && cmake --build build && build/app
 )
 
 # ---- nvcc: the code of one architecture optimised, which takes longest of all, and compared with bench/kernels.txt. That
@@ -112,18 +111,16 @@ lane_nvcc() {
     # The toolkit's own headers leave weak names in (the constructor of dim3).
     check "it defines the header's functions and, inline ones apart, no other name" exports nvcc.o TDBRCGS -g
 
-    # Without half of the code: for an architecture between those, and by CMake, whose CMakeLists.txt is edited as its
-    # comment says
+    # Without half of the code: for an architecture between those, and by CMake
     less="-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CONDITIONAL"
     from_cmake_with_cuda() (
-        export CUDAFLAGS="$strict $quickly $less" LDFLAGS=-fopenmp
-        from_cmake cmake_cuda 's/C CXX)/C CUDA)/; /^set_source/d' \
-            "-DCMAKE_CUDA_COMPILER=$nvcc -DCMAKE_CUDA_ARCHITECTURES=80" &&
+        export CUDAFLAGS="$strict $quickly $less"
+        from_cmake cmake_cuda 's/native)/80)/' "-DCMAKE_CUDA_COMPILER=$nvcc" &&
             cp "$(find "$temp/cmake_cuda" -name poisson_gpu.cu.o)" less.o
     )
     from_nvcc() { "$nvcc" $strict $quickly $less -gencode arch=compute_80,code=sm_80 -c "$root/poisson_gpu.cu" -o less.o; }
     if have cmake && have ninja; then
-        check "from CMake with CUDA for sm_80, $less: no warning, the first program" from_cmake_with_cuda
+        check "README's CMakeLists.txt with CUDA for sm_80, $less: no warning, a program" from_cmake_with_cuda
     else
         check "nvcc for sm_80, $less: no warning" from_nvcc
     fi
@@ -175,6 +172,15 @@ lane_compilers() {
     check "LICENSE is the text that ends the header" license
     check "sections use what stands before them, functions are short: test/structure.txt, or better" \
         python3 "$root/test/structure.py"
+    # README's own words, with the names of other compilers and without what takes long to compile
+    from_line() (
+        case $cxx in clang++) cc=clang ;; *) cc=gcc ;; esac
+        folder "line_$cxx" && eval "$(sed -n "s/^    c++ /$cxx -Wall -Wextra -Werror $all /; s/ && cc / \&\& $cc /p" \
+            "$root/README.md")" && ./a.out
+    )
+    from_cmake_on_cpu() {
+        CXX=$cxx CXXFLAGS="-Wall -Wextra -Werror $all" from_cmake "cmake_$cxx" 's/ C CXX CUDA)/ C CXX)/'
+    }
     for cxx in g++ clang++; do
         if ! have $cxx; then
             skip "everything with $cxx"
@@ -200,18 +206,31 @@ lane_compilers() {
         fi
         check "the first program, linked to that" hello $cxx "$cxx.o $openmp"
         check "NaN and Inf are found by that" fast_math $cxx $openmp
+        if [ $cxx = clang++ ] && [ -z "$openmp" ]; then
+            skip "README's line for the CPU and its CMakeLists.txt with clang++, which has no OpenMP"
+            continue
+        fi
+        check "README's line for the CPU: $cxx, no warning, a program with threads" from_line
+        if have cmake && have ninja; then
+            check "README's CMakeLists.txt for the CPU: $cxx, no warning, a program with threads" from_cmake_on_cpu
+        else
+            skip "README's CMakeLists.txt for the CPU: $cxx"
+        fi
     done
     check "the header defines macros PG_... only" macros
     check "g++'s object defines the header's functions and no other name" exports g++.o TDBRCWVuGS -g
 
     subproject() (
-        folder meson && cp "$root/test/consumer/meson/meson.build" . && mkdir -p subprojects/poisson_gpu &&
-            cp "$root/meson.build" "$root/meson_options.txt" poisson_gpu.h poisson_gpu.cu subprojects/poisson_gpu &&
-            rm poisson_gpu.h poisson_gpu.cu && meson setup build -Dpoisson_gpu:cuda=disabled -Dpoisson_gpu:optimization=0 \
-            "-Dcpp_args=$little" && meson compile -C build && build/hello && [ "$(meson introspect --tests build)" = "[]" ]
+        folder meson && mkdir -p subprojects/poisson_gpu &&
+            mv poisson_gpu.h poisson_gpu.cu subprojects/poisson_gpu &&
+            cp "$root/meson.build" "$root/meson_options.txt" subprojects/poisson_gpu &&
+            sed -n "s/.*\`\(dependency(.*)\)\`.*/project('app', 'c')\nexecutable('app', 'main.c', dependencies: \1)/p" \
+                "$root/README.md" >meson.build && meson setup build -Dpoisson_gpu:cuda=disabled \
+            -Dpoisson_gpu:optimization=0 "-Dcpp_args=$little" && meson compile -C build && build/app &&
+            [ "$(meson introspect --tests build)" = "[]" ]
     )
     if [ -n "$meson" ]; then
-        check "as a subproject of Meson: the first program, and no tests" subproject
+        check "as a subproject of Meson, in README's words: a program with threads, and no tests" subproject
         if [ -z "$nvcc" ]; then
             if [ ! -f "$build/build.ninja" ]; then
                 build=$temp/compilers/build
@@ -221,12 +240,6 @@ lane_compilers() {
         fi
     else
         skip "everything with Meson"
-    fi
-    from_cmake_little() { CXXFLAGS=$little from_cmake cmake ""; }
-    if have cmake && have ninja; then
-        check "from CMake, in five lines: the first program" from_cmake_little
-    else
-        skip "from CMake, in five lines: the first program"
     fi
     races_and_memory
 }

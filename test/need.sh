@@ -1,6 +1,7 @@
 #!/bin/sh
 # Sees that tools are there and installs the missing ones with apt-get:   sh test/need.sh [--no-install] meson ninja ...
-# Names: commands, or png, cmocka, openmp (clang's) for libraries. "name?" is optional: without it, work goes on.
+# Names: commands, or png, cmocka, openmp (clang's) for libraries, venv for Python's virtual environments. "name?" is
+# optional: without it, work goes on.
 install=yes
 [ "${1:-}" = --no-install ] && { install=no; shift; }
 
@@ -11,6 +12,7 @@ have() {
     png) echo '#include <png.h>' | cc -E - >/dev/null 2>&1 ;;
     openmp) echo 'int main() {}' | clang++ -fopenmp -x c++ - -o "${TMPDIR:-/tmp}/need.$$" 2>/dev/null
             status=$?; rm -f "${TMPDIR:-/tmp}/need.$$"; return $status ;;
+    venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
@@ -24,6 +26,7 @@ package_of() {
     png) echo libpng-dev ;;
     openmp) echo libomp-dev ;;
     nm) echo binutils ;;
+    venv) echo python3-venv ;;
     mpicxx) echo libopenmpi-dev openmpi-bin ;;
     *) echo "$1" ;;
     esac
@@ -37,7 +40,7 @@ if [ -n "$missing" ] && [ $install = yes ] && command -v apt-get >/dev/null 2>&1
     sudo=
     [ "$(id -u)" = 0 ] || sudo=sudo
     if [ -z "$sudo" ] || command -v sudo >/dev/null 2>&1; then
-        echo "Installing$missing"
+        echo "Installing by apt-get, which takes a minute or more:$missing"
         $sudo apt-get -qq update
         $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $missing >/dev/null
     fi

@@ -14,7 +14,8 @@ if [ -z "$python" ]; then
     python=$folder/bin/python3
     command -v python3 >/dev/null 2>&1 || skip "There is no python3"
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "python3 is older than 3.9"
-    [ -x "$python" ] || python3 -m venv --system-site-packages "$folder" >/dev/null || skip "venv does not work"
+    "$python" -m pip --version >/dev/null 2>&1 ||         # a venv that could not be finished has no pip
+        python3 -m venv --clear --system-site-packages "$folder" >/dev/null || skip "venv does not work (python3-venv)"
     pip() { timeout 300 "$python" -m pip -q --retries 1 --timeout 20 --disable-pip-version-check install "$@"; }
     has numpy && has scipy.sparse && has pytest || pip numpy scipy pytest ||
         skip "NumPy, SciPy and pytest cannot be installed"

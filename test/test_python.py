@@ -991,8 +991,8 @@ class Tap:
     def pytest_runtest_logreport(self, report):
         name = report.nodeid.split('::')[-1]
         if report.failed or report.skipped or report.when == 'call':
-            self.lines.setdefault(name, '%s %%d - %s%s' % ('not ok' if report.failed else 'ok', name,
-                                                           ' # SKIP' if report.skipped else ''))
+            reason = ' # SKIP ' + report.longrepr[2].replace('Skipped: ', '', 1).split('\n')[0] if report.skipped else ''
+            self.lines.setdefault(name, '%s %%d - %s%s' % ('not ok' if report.failed else 'ok', name, reason))
 
     def pytest_terminal_summary(self):
         print('\n1..%d' % len(self.lines))
