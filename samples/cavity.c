@@ -95,28 +95,31 @@ static double centre_line(const double *u, const struct fields *g, int axis, dou
     return sum;
 }
 
-/* Streamlines: colours and lines of the cube root of the stream function, which shows the corners too. It is taken of
-   each pixel, not of the grid's points, between which it is no smooth function where the stream function passes 0. */
+/* Streamlines: the logarithm of the stream function from 1e-5 on, which shows the corners too. It is taken of each pixel,
+   not of the grid's points, between which it is no smooth function where the stream function passes 0. */
 static int draw(const double *psi, int points, const char *path, double re)
 {
-    enum { PIXELS = 600 };
+    enum { PIXELS = 700 };
+    const struct picture_axes axes = {{"x", "y, the lid is at the top"}, {0, 0}, {1, 1}};
+    const struct picture_scale scale = {-asinh(2e4), asinh(2e4), 1e-5, "stream function"};
     struct picture p = picture_create(PIXELS, PIXELS);
-    double *fine = picture_resample(&p, psi, points, points), most = 0;
-    double *root = (double *)sample_alloc(sizeof *root * PIXELS * PIXELS, PG_MEM_HOST);
-    for (int m = 0; m < PIXELS * PIXELS; m++) {         /* pictures begin with the upper row, fields do not */
-        root[m] = cbrt(fine[m % PIXELS + (PIXELS - 1 - m / PIXELS) * PIXELS]);
-        most = fmax(most, fabs(root[m]));
-    }
-    char name[500];
-    snprintf(name, sizeof name, "%s_re%.0f", path, re);
-    picture_colours(&p, root, PIXELS, PIXELS, 1.4 * most);
-    picture_lines(&p, root, PIXELS, PIXELS, most / 12, 1.2, 0.7);
-    picture_lines(&p, psi, points, points, 0, 1.2, 0.7);
-    picture_write(&p, name);
-    const int good = picture_shows(&p, psi, points, points, 0.11 * most * most * most);     /* coloured as a root */
+    double *fine = picture_resample(&p, psi, points, points);
+    double *scaled = (double *)sample_alloc(sizeof *scaled * PIXELS * PIXELS, PG_MEM_HOST);
+    for (int m = 0; m < PIXELS * PIXELS; m++)           /* pictures begin with the upper row, fields do not */
+        scaled[m] = asinh(fine[m % PIXELS + (PIXELS - 1 - m / PIXELS) * PIXELS] / 1e-5);
+    char text[500];
+    picture_colours(&p, scaled, PIXELS, PIXELS, &scale);
+    picture_lines(&p, psi, points, points, 0.01, 1.2, 0.7, 40);
+    picture_lines(&p, scaled, PIXELS, PIXELS, log(10) / 2, 1.2, 0.3, 40);
+    picture_lines(&p, psi, points, points, 0, 1.2, 0.7, 40);
+    const int good = picture_shows(&p, scaled, PIXELS, PIXELS, &scale);
+    snprintf(text, sizeof text, "Streamlines under a lid that moves to the right, Re %g", re);
+    picture_frame(&p, text, &axes, &scale);
+    snprintf(text, sizeof text, "%s_re%.0f", path, re);
+    picture_write(&p, text);
     free(p.rgb);
     free(fine);
-    free(root);
+    free(scaled);
     return good;
 }
 

@@ -46,7 +46,7 @@ static struct { double in, out, kappa, exclusion; enum average average; } medium
 struct problem {
     const struct molecule *charges, *spheres;
     struct grid grid;
-    double *potential, energy;              /* in water, and of solvation: what the last solve found */
+    double *potential, *added, energy;      /* in water, by the water, and of solvation: what the last solve found */
 };
 
 static size_t cells(const int n[3]) { return (size_t)n[0] * n[1] * n[2]; }
@@ -279,16 +279,18 @@ static int solvate(struct problem *p, int n, double margin)
     pg_report report[2];
     p->grid = box_around(p->spheres, n, margin);
     free(p->potential);
+    free(p->added);
     double *uniform = solve(p, 1, &report[0]), weight[8];
     p->potential = solve(p, 0, &report[1]);
+    p->added = uniform;
+    for (size_t m = 0; m < cells(p->grid.n); m++) p->added[m] = p->potential[m] - uniform[m];
     p->energy = 0;
     for (int m = 0; m < p->charges->atoms; m++) {
         size_t cell[8];
         around(&p->grid, p->charges->atom[m].r, cell, weight);
         for (int c = 0; c < 8; c++)
-            p->energy += p->charges->atom[m].charge / 2 * weight[c] * (p->potential[cell[c]] - uniform[cell[c]]);
+            p->energy += p->charges->atom[m].charge / 2 * weight[c] * p->added[cell[c]];
     }
-    free(uniform);
     printf("    %d x %d x %d, spacing %.4f: %.4f kcal/mol; %d and %d iterations, %.1f ms on %s\n", p->grid.n[0],
            p->grid.n[1], p->grid.n[2], p->grid.h[0], p->energy, report[0].iterations, report[1].iterations,
            report[0].milliseconds + report[1].milliseconds, report[1].backend == PG_CUDA ? "CUDA" : "the CPU");
@@ -329,28 +331,40 @@ static int known(struct problem *p, int n, int spacings, double margin, double d
     return good && error <= fmin(allowed, 0.25);
 }
 
-/* The plane of cells next to the middle of the charges: potentials of kT/e and below in proportion, above as their
-   logarithm, with contours at 0 and at every 40 % or so, and the outline of the spheres. */
-static int draw(const struct problem *p, const char *name)
+/* The plane of cells next to the middle of the charges, with the outline of the spheres: the potential, from kT/e on its
+   logarithm, with lines at 0 and every factor of 2, and its field; beside it what the water adds to the potential. */
+static int draw(const struct problem *p, const char *what, const char *name)
 {
     const struct grid g = p->grid;
     const int nx = g.n[0], ny = g.n[1], k = (int)((p->charges->middle[2] - g.first[2]) / g.h[2] + 0.5);
-    double *plane = doubles((size_t)nx * ny), *outline = doubles((size_t)nx * ny);
-    for (int m = 0; m < nx * ny; m++) {
-        const double x[3] = {g.first[0] + m % nx * g.h[0], g.first[1] + m / nx * g.h[1], g.first[2] + k * g.h[2]};
-        plane[m] = asinh(p->potential[m + (size_t)nx * ny * k] / thermal) / log(2);
-        outline[m] = outside(p->spheres, x);
+    const struct picture_scale scale[2] = {{-asinh(1000), asinh(1000), 1, "kT/e"}, {-asinh(300), asinh(300), 1, "kT/e"}};
+    struct picture_axes axes = {{"x, Angstrom", "y, Angstrom"}, {g.first[0], g.first[1]}, {0, 0}};
+    double *plane = doubles((size_t)nx * ny), *scaled = doubles((size_t)nx * ny), *outline = doubles((size_t)nx * ny);
+    struct picture part[2];
+    char title[100];
+    int good = 1;
+    for (int a = 0; a < 2; a++) axes.high[a] = g.first[a] + (g.n[a] - 1) * g.h[a];
+    for (int added = 0; added < 2; added++) {
+        for (int m = 0; m < nx * ny; m++) {
+            const double x[3] = {g.first[0] + m % nx * g.h[0], g.first[1] + m / nx * g.h[1], g.first[2] + k * g.h[2]};
+            plane[m] = (added ? p->added : p->potential)[m + (size_t)nx * ny * k] / thermal;
+            scaled[m] = asinh(plane[m]);
+            outline[m] = outside(p->spheres, x);
+        }
+        part[added] = picture_create(800, (int)(800. * (ny - 1) / (nx - 1) + 0.5));
+        picture_colours(&part[added], scaled, nx, ny, &scale[added]);
+        picture_lines(&part[added], scaled, nx, ny, log(2), 1.2, 0.3, 40);
+        picture_lines(&part[added], scaled, nx, ny, 0, 2, 0.7, 40);
+        if (!added) picture_field_lines(&part[added], plane, nx, ny, 34, 1.3, 0.6);
+        picture_lines(&part[added], outline, nx, ny, 0, 3, 0.9, 40);
+        good = picture_shows(&part[added], scaled, nx, ny, &scale[added]) && good;
+        snprintf(title, sizeof title, added ? "what the water adds to the potential" : "%s: potential and field", what);
+        picture_frame(&part[added], title, &axes, &scale[added]);
     }
-    struct picture picture = picture_create(1000, (int)(1000. * (ny - 1) / (nx - 1) + 0.5));
-    picture_colours(&picture, plane, nx, ny, 9);
-    picture_lines(&picture, plane, nx, ny, 0.5, 1.2, 0.35);
-    picture_lines(&picture, plane, nx, ny, 0, 2, 0.7);
-    picture_lines(&picture, outline, nx, ny, 0, 3, 0.9);
-    picture_write(&picture, name);
-    const int good = picture_shows(&picture, plane, nx, ny, 9);
-    free(picture.rgb);
-    free(plane);
-    free(outline);
+    struct picture all = picture_sheet(part, 2, 2, 0, 255);
+    picture_write(&all, name);
+    free(all.rgb), free(part[0].rgb), free(part[1].rgb);
+    free(plane), free(scaled), free(outline);
     return good;
 }
 
@@ -365,7 +379,7 @@ static int part_of_ions(const struct problem *p, int n, double margin)
     int good = solvate(&pure, n, margin);
     const double exact = with - kirkwood(p->charges, radius), part = p->energy - pure.energy;
     medium.kappa = kappa;
-    free(pure.potential);
+    free(pure.potential), free(pure.added);
     good = good && fabs(part - exact) < 0.02 * fabs(exact) + (solver.flags & PG_F32 ? 1e-4 : 1e-6) * fabs(with);
     printf("the ions add %.5f kcal/mol, exactly %.5f: %s\n", part, exact, good ? "as it should be" : "MISSED");
     return good;
@@ -380,8 +394,8 @@ static int ion(int n, int spacings, double margin, const char *name)
     int good = known(&p, n, spacings, margin, atom.radius, 0.12, 0);
     printf("the energy and its order: %s\n", good ? "as they should be" : "MISSED");
     if (medium.kappa > 0) good = part_of_ions(&p, n, margin) && good;
-    if (name) good = draw(&p, name) && good;
-    free(p.potential);
+    if (name) good = draw(&p, "an ion in water", name) && good;
+    free(p.potential), free(p.added);
     return good;
 }
 
@@ -404,7 +418,7 @@ static int in_one_sphere(const struct molecule *all, int n, int spacings, double
     const int good = known(&p, n, spacings, margin, 1.5, 0.3, 0.005);
     printf("one sphere: %s\n", good ? "as it should be" : "MISSED");
     *energy = kirkwood(&charges, sphere.radius);
-    free(p.potential);
+    free(p.potential), free(p.added);
     free(charges.atom);
     return good;
 }
@@ -426,8 +440,8 @@ static int molecule(const struct molecule *all, int n, int spacings, double marg
     if (spacings > 1)
         printf("    the last two differ by %.2f %%: %s\n", 100 * change, steady ? "steady" : "MISSED, too coarse");
     printf("below the energy of one sphere, %.4f kcal/mol: %s\n", bound, lower ? "as it should be" : "MISSED");
-    if (name) good = draw(&p, name) && good;
-    free(p.potential);
+    if (name) good = draw(&p, "a molecule in water", name) && good;
+    free(p.potential), free(p.added);
     return good && lower && steady;
 }
 
