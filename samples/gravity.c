@@ -141,7 +141,7 @@ static int two_spheres(int n, pg_backend backend, const char *path)
     for (int m = 0; m < 3 * s.count; m++) change[m % 3] += s.v[m], sizes += fabs(s.v[m]);
     const double pushed = (fabs(change[0]) + fabs(change[1]) + fabs(change[2])) / sizes;
     printf("%d steps of two spheres: their momentum has changed by %.1e\n", steps, pushed);
-    struct picture p = picture_sheet(moment, 4, 2, 0, 255);
+    struct picture p = picture_sheet(moment, 4, 2);
     if (path) picture_write(&p, path);
     for (int q = 0; q < 4; q++) free(moment[q].rgb);
     pg_destroy(g.solver), free(g.f), free(s.x), free(p.rgb);

@@ -64,23 +64,23 @@ static int draw(const double *sheet, int n, const char *path)
     const double h = side / n, low[2] = {-h * (nx / 2), -h * (ny / 2)};
     const struct picture_scale volts = {-asinh(300), asinh(300), 0.1, "V"};
     const struct picture_axes axes = {{"x, Angstrom", "y, Angstrom"}, {low[0], low[1]}, {-low[0], -low[1]}};
-    double *u = sample_alloc(2 * nx * ny * sizeof *u, PG_MEM_HOST), *scaled = u + nx * ny;
+    double *scaled = sample_alloc(3 * nx * ny * sizeof *scaled, PG_MEM_HOST), *x = scaled + nx * ny, *y = x + nx * ny;
     for (int m = 0; m < nx * ny; m++) {
-        u[m] = sheet[n / 2 - nx / 2 + m % nx + n * (n / 2 - ny / 2 + m / nx)];
-        scaled[m] = asinh(u[m] / 0.1);
+        const double *u = &sheet[n / 2 - nx / 2 + m % nx + n * (n / 2 - ny / 2 + m / nx)];
+        scaled[m] = asinh(*u / 0.1), x[m] = u[-1] - u[1], y[m] = u[-n] - u[n];
     }
     struct picture p = picture_create(900, 900 * (ny - 1) / (nx - 1));
     const double pixels = p.width / ((nx - 1) * h);
     picture_colours(&p, scaled, nx, ny, &volts);
     picture_lines(&p, scaled, nx, ny, log(2), 1.2, 0.2, 40);
-    picture_field_lines(&p, u, nx, ny, 34, 1.3, 0.6);
+    picture_streamlines(&p, x, y, nx, ny, 34, 1.3, 0.6);
     const int good = picture_shows(&p, scaled, nx, ny, &volts);
     for (int q = 0; q < ATOMS; q++)
         picture_text(&p, pixels * (atom[q].at[0] - low[0]), p.height - pixels * (atom[q].at[1] - low[1]) + 10, 2.8, 0.5, 255,
                      atom[q].charge < 0 ? "O" : atom[q].at[2] == 0 ? "H" : "(H)");
     picture_frame(&p, "Two molecules of water, (H) above and below the plane: potential, and field", &axes, &volts);
     if (path) picture_write(&p, path);
-    free(u), free(p.rgb);
+    free(scaled), free(p.rgb);
     return good;
 }
 

@@ -220,21 +220,6 @@ static inline void picture_streamlines(struct picture *p, const double *x, const
     free(cover);
 }
 
-/* Such lines along -grad u, where u has the same spacing both ways. */
-static inline void picture_field_lines(struct picture *p, const double *u, int nx, int ny, double apart, double pixels,
-                                       double opacity)
-{
-    const int count = nx * ny;
-    double *x = (double *)sample_alloc(2 * sizeof *x * count, PG_MEM_HOST), *y = x + count;
-    for (int m = 0; m < count; m++) {
-        const int left = m % nx > 0, right = m % nx < nx - 1, low = m / nx > 0 ? nx : 0, high = m / nx < ny - 1 ? nx : 0;
-        x[m] = (u[m - left] - u[m + right]) / (left + right);
-        y[m] = (u[m - low] - u[m + high]) * nx / (low + high);
-    }
-    picture_streamlines(p, x, y, nx, ny, apart, pixels, opacity);
-    free(x);
-}
-
 /* Mean and spread (standard deviation) of the brightness, 0 to 255, of the pixels whose kind is this one. */
 struct picture_look { size_t pixels; double mean, spread; };
 
@@ -280,9 +265,9 @@ static inline const char *picture_letter(char c)
 {
     static const char *const letter['z' - ' ' + 1] = {
         "", "0905 0202", "0907 2927", "", "", "0249 19080817281919 34232332433434", "", "0907", "19070411", "09171401",
-        "", "0545 2327", "1201", "0535", "0202", "0249", "290902424929", "07292922", "07094946020242",
+        "", "0545 2327", "1201", "0535", "0213 0312", "0249", "290902424929", "07292922", "07094946020242",
         "0809494616 1646420203", "323939040444", "490909060647420203", "4849090242460604", "09494912",
-        "290906464929 260602424626", "0302424909054547", "0202 0606", "1201 1616", "37050533", "0444 0646", "07353503",
+        "290906464929 260602424626", "0302424909054547", "0213 0312 0617 0716", "1201 1616", "37050533", "0444 0646", "07353503",
         "", "", "02292942 1535", "0209 092949462606 062646422202", "484909024243", "0209092949422202",
         "490909020242 0636", "49090902 0636", "4849090242454525", "0209 4249 0646", "0209", "3934320204",
         "0209 4905 1642", "09020242", "0209093434696962", "020909424249", "290902424929", "0209092949452505",
@@ -394,7 +379,7 @@ static inline void picture_frame(struct picture *p, const char *title, const str
         for (int m = picture_ticks(axes->low[a], axes->high[a], 0, tick) - 1; m >= 0; m--) {
             const double part = (tick[m] - axes->low[a]) / (axes->high[a] - axes->low[a]);
             const double x = x0 + part * (w - line), y = y0 + (1 - part) * (h - line);
-            snprintf(text, sizeof text, "%.3g", tick[m]);
+            snprintf(text, sizeof text, "%.4g", tick[m]);
             picture_box(&all, a ? x0 - 3 * unit : x, a ? y : y0 + h, a ? 3 * unit : line, a ? line : 3 * unit, 60);
             picture_text(&all, a ? x0 - 5 * unit : x, a ? y + 3.5 * unit : y0 + h + 12 * unit, unit, a ? 1 : 0.5, 40, text);
         }
@@ -407,7 +392,7 @@ static inline void picture_frame(struct picture *p, const char *title, const str
     for (int m = s ? picture_ticks(s->low, s->high, s->linear, tick) - 1 : -1; m >= 0; m--) {
         const double value = s->linear > 0 ? asinh(tick[m] / s->linear) : tick[m];
         const double y = y0 + (1 - picture_part(s, value)) * (h - line);
-        snprintf(text, sizeof text, "%.3g", tick[m]);
+        snprintf(text, sizeof text, "%.4g", tick[m]);
         picture_box(&all, bar + 9 * unit, y, 3 * unit, line, 60);
         picture_text(&all, bar + 14 * unit, y + 3.5 * unit, unit, 0, 40, text);
     }
@@ -417,16 +402,20 @@ static inline void picture_frame(struct picture *p, const char *title, const str
     *p = all;
 }
 
-/* So many pictures of one size, row by row, in one. */
-static inline struct picture picture_sheet(const struct picture *part, int count, int columns, int gap, int shade)
+/* So many pictures, row by row in columns, 8 at most, each of which is as wide as its widest one. */
+static inline struct picture picture_sheet(const struct picture *part, int count, int columns)
 {
-    const int w = part->width, h = part->height, rows = (count + columns - 1) / columns;
-    struct picture p = picture_create(columns * (w + gap) + gap, rows * (h + gap) + gap);
-    memset(p.rgb, shade, (size_t)3 * p.width * p.height);
+    int left[9] = {0}, high = 0;
+    for (int c = 0; c < columns; c++)
+        for (int q = 0; q < count; q++) {
+            high = part[q].height > high ? part[q].height : high;
+            if (q % columns == c && left[c] + part[q].width > left[c + 1]) left[c + 1] = left[c] + part[q].width;
+        }
+    struct picture p = picture_create(left[columns], (count + columns - 1) / columns * high);
     for (int q = 0; q < count; q++)
-        for (int y = 0; y < h; y++)
-            memcpy(&p.rgb[3 * ((size_t)p.width * (gap + q / columns * (h + gap) + y) + gap + q % columns * (w + gap))],
-                   &part[q].rgb[3 * (size_t)w * y], (size_t)3 * w);
+        for (int y = 0; y < part[q].height; y++)
+            memcpy(&p.rgb[3 * ((size_t)p.width * (q / columns * high + y) + left[q % columns])],
+                   &part[q].rgb[3 * (size_t)part[q].width * y], (size_t)3 * part[q].width);
     return p;
 }
 

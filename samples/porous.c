@@ -191,13 +191,15 @@ static void extend(double *plane, const unsigned char *solid)
     free(known);
 }
 
+static double larger(double a, double b) { return fabs(a) > fabs(b) ? a : b; }
+
 /* The plane in the middle: the potential, with lines of the current; and how dense the current is, 1 without spheres. */
 static int draw(const char *name, const struct point *centre, int spheres, double radius)
 {
     const int k = depth() / 2;
     const unsigned char *solid = &mask[cell(0, 0, k)];
     const struct picture_axes axes = {{"x", "y"}, {0.5 / n, 0.5 / n}, {1 - 0.5 / n, 1 - 0.5 / n}};
-    const struct picture_scale scale[2] = {{0, 1, 0, "potential"}, {0, 3, 0, "current density"}};
+    const struct picture_scale scale[2] = {{-0.7, 0.7, 0, "potential - 1/2"}, {0, dims == 3 ? 2 : 4, 0, "current density"}};
     double *plane = sample_alloc((size_t)4 * n * n * sizeof *plane, PG_MEM_HOST);
     double *level = plane + n * n, *x = level + n * n, *y = x + n * n;
     struct picture part[2];
@@ -206,10 +208,10 @@ static int draw(const char *name, const struct point *centre, int spheres, doubl
         for (int m = 0; m < n * n; m++) {
             const int i = m % n, j = m / n;
             const struct point here = {{(i + 0.5) / n, (j + 0.5) / n, (k + 0.5) / n}};
-            x[m] = (current(0, i, j, k) + current(0, i + 1, j, k)) / 2;         /* in the middle of the cell */
-            y[m] = (current(1, i, j, k) + current(1, i, j + 1, k)) / 2;
-            const double z = dims == 3 ? (current(2, i, j, k) + current(2, i, j, k + 1)) / 2 : 0;
-            plane[m] = dense ? sqrt(x[m] * x[m] + y[m] * y[m] + z * z) : u[cell(i, j, k)];
+            x[m] = larger(current(0, i, j, k), current(0, i + 1, j, k));    /* a face of a solid, which none passes, */
+            y[m] = larger(current(1, i, j, k), current(1, i, j + 1, k));    /* would halve it */
+            const double z = dims == 3 ? larger(current(2, i, j, k), current(2, i, j, k + 1)) : 0;
+            plane[m] = dense ? sqrt(x[m] * x[m] + y[m] * y[m] + z * z) : u[cell(i, j, k)] - 0.5;
             level[m] = 1;
             for (int s = 0; s < spheres; s++) level[m] = fmin(level[m], sqrt(distance2(here, centre[s])) - radius);
         }
@@ -217,13 +219,13 @@ static int draw(const char *name, const struct point *centre, int spheres, doubl
         part[dense] = picture_create(800, 800);
         picture_colours(&part[dense], plane, n, n, &scale[dense]);
         good = picture_shows(&part[dense], plane, n, n, &scale[dense]) && good;
-        if (!dense) picture_lines(&part[0], plane, n, n, 0.1, 1.2, 0.5, 255);
-        if (!dense) picture_streamlines(&part[0], x, y, n, n, 20, 1.4, 0.9);
+        if (!dense) picture_lines(&part[0], plane, n, n, 0.1, 1.2, 0.3, 40);
+        if (!dense) picture_streamlines(&part[0], x, y, n, n, 20, 1.4, 0.7);
         picture_solid(&part[dense], level, n, n);
         picture_frame(&part[dense], dense ? "How dense the current is; 1 without obstacles"
                                           : "Potential and current around insulating obstacles", &axes, &scale[dense]);
     }
-    struct picture all = picture_sheet(part, 2, 2, 0, 255);
+    struct picture all = picture_sheet(part, 2, 2);
     picture_write(&all, name);
     free(all.rgb), free(part[0].rgb), free(part[1].rgb), free(plane);
     return good;
