@@ -155,10 +155,10 @@ static int run_to_steady_state(struct flow *w)
         change = flow_change(w) / w->g.dt;
         first = fmax(first, change);
         good = flow_solved(w);
-        if (isatty(2)) {
-            sample_bar(log(first / change) / log(first / target));
-            fprintf(stderr, "%d steps, change %.2e ", steps, change);
-        }
+        if (w->all.number > 0) continue;
+        if (isatty(2)) sample_bar(log(first / change) / log(first / target));
+        if (isatty(2) || steps % 2500 == 0)
+            fprintf(stderr, "%d steps, change %.2e %s", steps, change, isatty(2) ? "" : "\n");
     } while (good && change > target && steps * w->g.dt < 300);
     if (isatty(2)) fputc('\n', stderr);
     const double left = flow_divergence(w, &allowed);
@@ -269,7 +269,10 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
     flow_create(&start, 3, n, re, precision | PG_DIRECT, PG_PRECOND_DEFAULT, backend, rtol);
     flow_create(&w, 3, n, re, precision | PG_DIRECT, PG_PRECOND_DEFAULT, backend, rtol);
     const int with_core = start.desc.memory == PG_MEM_DEVICE && start.all.count == 1;
-    for (int s = 0; s < before; s++) flow_step(&start);
+    for (int s = 0; s < before; s++) {
+        if (start.all.number == 0) fprintf(stderr, "step %d of %d before the table\n", s + 1, before);
+        flow_step(&start);
+    }
     int good = flow_solved(&start);
     printf("%d^3 cells on %s, Re %g, %s, relative tolerance %g: means of %d steps of %.2e, after %d.\n"
            "How many times as long a step takes with plain CG here%s:\n"
@@ -299,6 +302,7 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
         }
         printf("%.1e%s\n", row.left, row.good ? "" : " MISSED");
         if (!row.good) printf("    at most %.1e is allowed; the solver: %s\n", row.allowed, w.report.message);
+        fflush(stdout);
         good = good && row.good;
     }
     if (with_core) flow_free(&core);

@@ -136,6 +136,7 @@ static int two_spheres(int n, pg_backend backend, const char *path)
         for (int m = 0; m < 3 * s.count; m++) s.v[m] += dt / 2 * s.a[m], s.x[m] += dt * s.v[m];
         attract(&g, &s);
         for (int m = 0; m < 3 * s.count; m++) s.v[m] += dt / 2 * s.a[m];
+        if (step % 10 == 0) fprintf(stderr, "step %d of %d\n", step, steps);
         if (step % (steps / 3) == 0) good = expose(&g, step * dt, &moment[3 * step / steps]) && good;
     }
     for (int m = 0; m < 3 * s.count; m++) change[m % 3] += s.v[m], sizes += fabs(s.v[m]);
