@@ -1,4 +1,5 @@
-/* Pictures and volumes of a field: PNG through libpng with PG_SAMPLE_PNG defined, else PPM; VTK ImageData. */
+/* Pictures of a field, with title, axes and colour bar: PNG through libpng with PG_SAMPLE_PNG defined, else PPM; and
+   volumes: VTK ImageData. */
 #ifndef PICTURE_H
 #define PICTURE_H
 
@@ -75,7 +76,8 @@ static inline void picture_colour(const struct picture_scale *s, double part, un
 static inline void picture_colours(struct picture *p, const double *field, int nx, int ny, const struct picture_scale *s)
 {
     double *value = picture_resample(p, field, nx, ny);
-    for (size_t m = 0; m < (size_t)p->width * p->height; m++) picture_colour(s, picture_part(s, value[m]), &p->rgb[3 * m]);
+    for (size_t m = 0; m < (size_t)p->width * p->height; m++)
+        picture_colour(s, picture_part(s, value[m]), &p->rgb[3 * m]);
     free(value);
 }
 
@@ -267,8 +269,8 @@ static inline const char *picture_letter(char c)
         "", "0905 0202", "0907 2927", "", "", "0249 19080817281919 34232332433434", "", "0907", "19070411", "09171401",
         "", "0545 2327", "1201", "0535", "0213 0312", "0249", "290902424929", "07292922", "07094946020242",
         "0809494616 1646420203", "323939040444", "490909060647420203", "4849090242460604", "09494912",
-        "290906464929 260602424626", "0302424909054547", "0213 0312 0617 0716", "1201 1616", "37050533", "0444 0646", "07353503",
-        "", "", "02292942 1535", "0209 092949462606 062646422202", "484909024243", "0209092949422202",
+        "290906464929 260602424626", "0302424909054547", "0213 0312 0617 0716", "1201 1616", "37050533", "0444 0646",
+        "07353503", "", "", "02292942 1535", "0209 092949462606 062646422202", "484909024243", "0209092949422202",
         "490909020242 0636", "49090902 0636", "4849090242454525", "0209 4249 0646", "0209", "3934320204",
         "0209 4905 1642", "09020242", "0209093434696962", "020909424249", "290902424929", "0209092949452505",
         "290902424929 2442", "0209092949452505 2542", "4849090646420203", "0949 2922", "090402424449", "09222249",
@@ -341,7 +343,8 @@ static inline int picture_ticks(double low, double high, double linear, double t
     const double raw = (high - low) / 5, ten = pow(10, floor(log10(raw)));
     const double step = ten * (raw < 2 * ten ? 2 : raw < 5 * ten ? 5 : 10);
     int count = 0;
-    for (int m = (int)ceil(low / step - 1e-9); linear == 0 && m * step < high + 1e-9 * step; m++) tick[count++] = m * step;
+    for (int m = (int)ceil(low / step - 1e-9); linear == 0 && m * step < high + 1e-9 * step; m++)
+        tick[count++] = m * step;
     for (int m = -30; linear > 0 && m <= 30; m++) {
         const int from = abs(m) - 1;
         const double value = m ? copysign(linear * digit[from % 3] * pow(10, from / 3), m) : 0;
@@ -367,6 +370,7 @@ static inline void picture_frame(struct picture *p, const char *title, const str
 {
     const double unit = 1.2 + p->width / 1000.0, line = fmax(1, floor(unit / 2));
     const int x0 = (int)((axes ? 34 : 6) * unit), y0 = (int)((axes || s ? 37 : 22) * unit), w = p->width, h = p->height;
+    const double bar = x0 + w + 10 * unit;
     struct picture all = picture_create(x0 + w + (int)((s ? 63 : 10) * unit), y0 + h + (int)((axes ? 30 : 6) * unit));
     const double title_unit = unit * fmin(1.25, (all.width - 1.5 * x0) / unit / picture_text_width(title));
     double tick[64];
@@ -375,27 +379,25 @@ static inline void picture_frame(struct picture *p, const char *title, const str
     picture_box(&all, x0 - line, y0 - line, w + 2 * line, h + 2 * line, 60);
     for (int row = 0; row < h; row++)
         memcpy(&all.rgb[3 * (x0 + (size_t)all.width * (y0 + row))], &p->rgb[3 * (size_t)w * row], 3 * (size_t)w);
-    for (int a = 0; a < 2 && axes; a++)
-        for (int m = picture_ticks(axes->low[a], axes->high[a], 0, tick) - 1; m >= 0; m--) {
-            const double part = (tick[m] - axes->low[a]) / (axes->high[a] - axes->low[a]);
-            const double x = x0 + part * (w - line), y = y0 + (1 - part) * (h - line);
+    for (int a = 0; a < 3; a++) {                                   /* x, y, and the bar */
+        const int shown = a < 2 ? axes != NULL : s != NULL;
+        const double low = !shown ? 0 : a < 2 ? axes->low[a] : s->low, high = !shown ? 1 : a < 2 ? axes->high[a] : s->high;
+        const double linear = shown && a == 2 ? s->linear : 0;
+        for (int m = shown ? picture_ticks(low, high, linear, tick) - 1 : -1; m >= 0; m--) {
+            const double part = ((linear > 0 ? asinh(tick[m] / linear) : tick[m]) - low) / (high - low);
+            const double x = a == 0 ? x0 + part * (w - line) : a == 1 ? x0 - 3 * unit : bar + 9 * unit;
+            const double y = a == 0 ? y0 + h : y0 + (1 - part) * (h - line);
             snprintf(text, sizeof text, "%.4g", tick[m]);
-            picture_box(&all, a ? x0 - 3 * unit : x, a ? y : y0 + h, a ? 3 * unit : line, a ? line : 3 * unit, 60);
-            picture_text(&all, a ? x0 - 5 * unit : x, a ? y + 3.5 * unit : y0 + h + 12 * unit, unit, a ? 1 : 0.5, 40, text);
+            picture_box(&all, x, y, a ? 3 * unit : line, a ? line : 3 * unit, 60);
+            picture_text(&all, x + (a == 0 ? 0 : a == 1 ? -2 : 5) * unit, y + (a ? 3.5 : 12) * unit, unit,
+                         a == 0 ? 0.5 : a == 1 ? 1 : 0, 40, text);
         }
+    }
     if (axes) picture_text(&all, x0 + w / 2.0, y0 + h + 24 * unit, unit, 0.5, 40, axes->name[0]);
     if (axes) picture_text(&all, x0, y0 - 5 * unit, unit, 0, 40, axes->name[1]);
-    const double bar = x0 + w + 10 * unit;
     for (int row = 0; row < h && s; row++)
         for (int column = (int)bar; column < (int)(bar + 9 * unit); column++)
             picture_colour(s, (h - row - 0.5) / h, &all.rgb[3 * (column + (size_t)all.width * (y0 + row))]);
-    for (int m = s ? picture_ticks(s->low, s->high, s->linear, tick) - 1 : -1; m >= 0; m--) {
-        const double value = s->linear > 0 ? asinh(tick[m] / s->linear) : tick[m];
-        const double y = y0 + (1 - picture_part(s, value)) * (h - line);
-        snprintf(text, sizeof text, "%.4g", tick[m]);
-        picture_box(&all, bar + 9 * unit, y, 3 * unit, line, 60);
-        picture_text(&all, bar + 14 * unit, y + 3.5 * unit, unit, 0, 40, text);
-    }
     const double room = s ? all.width - 6 * unit - unit * picture_text_width(s->label) : 0;
     if (s) picture_text(&all, fmin(bar, room), y0 - 5 * unit, unit, 0, 40, s->label);
     free(p->rgb);

@@ -58,8 +58,8 @@ static const char usage[] =
     "    --mask      2D: the dark pixels of a picture are solid\n"
     "    -p          precision of all values, f32 unless told\n"
     "    -b          where it runs; --backend is the same\n"
-    "    -o          writes NAME.png, six moments as NAME_sheet.png, and an animated NAME_anim.png; without libpng\n"
-    "                NAME.ppm and NAME_sheet.ppm\n";
+    "    -o          writes NAME.png: the smoke at the end, and the pressure with streamlines; NAME_sheet.png: six\n"
+    "                moments; and an animated NAME_anim.png; without libpng NAME.ppm and NAME_sheet.ppm\n";
 
 /* How far a point is outside of what is solid, negative within. */
 static double level(const struct scene *s, const double x[3])
@@ -287,8 +287,6 @@ static double below_top(const struct scene *s, double up)
     return t * t * t;
 }
 
-static const struct picture_scale smoke_scale = {0, 1, 0, "smoke"};
-
 /* What a pixel shows, where it is one thing. */
 enum { SHOWS_EDGES, SHOWS_SMOKE, SHOWS_SOLID, SHOWS_ROOM };
 
@@ -362,6 +360,8 @@ static void draw_3d(struct picture *p, const struct volume *v, int rays, unsigne
     }
 }
 
+static const struct picture_scale smoke_scale = {0, 1, 0, "smoke"};
+
 /* The smoke in 2D: from dark to bright, and what is solid grey. Returns whether it looks right. */
 static int draw_2d(struct picture *p, const struct volume *v)
 {
@@ -414,20 +414,13 @@ static struct picture_axes axes_of(const struct scene *s)
     return axes;
 }
 
-/* The smoke of this moment as a picture of so many pixels across; of several ranks the first one draws it. Solid cells
-   get the mean of the fluid ones beside them, so that smoke does not fade towards their surface. *good becomes 0 if it
-   does not look right. */
-static struct picture draw(struct smoke *w, const struct scene *s, int width, int *good)
+/* Values of cells, on the host. Solid cells get the mean of the fluid ones beside them, so that nothing fades towards
+   their surface. */
+static void get_cells(double *value, const struct smoke *w, const struct scene *s, const void *array)
 {
     const size_t cells = (size_t)s->n[0] * s->n[1] * s->n[2];
-    const struct picture none = {0, 0, NULL};
-    flow_ghosts(w, w->g.now + DENSITY, 1, w->g.below, s->n[s->dim - 1]);
-    if (w->all.number > 0) return none;
-    double *value = (double *)sample_alloc(cells * sizeof *value, PG_MEM_HOST);
     unsigned char *mask = (unsigned char *)sample_alloc(cells, PG_MEM_HOST);
-    struct volume v = {s, (float *)sample_alloc(2 * cells * sizeof(float), PG_MEM_HOST), NULL};
-    v.light = v.density + cells;
-    sample_get(value, w->g.now[DENSITY], cells, &w->desc);
+    sample_get(value, array, cells, &w->desc);
     sample_copy(mask, w->g.mask, cells, w->desc.memory);
     for (size_t m = 0; m < cells; m++) {
         const int c[3] = {(int)(m % s->n[0]), (int)(m / s->n[0] % s->n[1]), (int)(m / s->n[0] / s->n[1])};
@@ -438,8 +431,24 @@ static struct picture draw(struct smoke *w, const struct scene *s, int width, in
                 if (c[a] + side < 0 || c[a] + side >= s->n[a] || mask[beside] != PG_FLUID) continue;
                 sum += value[beside], count++;
             }
-        v.density[m] = (float)(count > 0 ? sum / count : value[m]);
+        if (count > 0) value[m] = sum / count;
     }
+    free(mask);
+}
+
+/* The smoke of this moment as a picture of so many pixels across; of several ranks the first one draws it. *good becomes
+   0 if it does not look right. */
+static struct picture draw(struct smoke *w, const struct scene *s, int width, int *good)
+{
+    const size_t cells = (size_t)s->n[0] * s->n[1] * s->n[2];
+    const struct picture none = {0, 0, NULL};
+    flow_ghosts(w, w->g.now + DENSITY, 1, w->g.below, s->n[s->dim - 1]);
+    if (w->all.number > 0) return none;
+    double *value = (double *)sample_alloc(cells * sizeof *value, PG_MEM_HOST);
+    struct volume v = {s, (float *)sample_alloc(2 * cells * sizeof(float), PG_MEM_HOST), NULL};
+    v.light = v.density + cells;
+    get_cells(value, w, s, w->g.now[DENSITY]);
+    for (size_t m = 0; m < cells; m++) v.density[m] = (float)value[m];
     const int height = s->dim == 3 ? width * 9 / 8 : (int)fmax(1, floor((double)width * s->n[1] / s->n[0] + 0.5));
     struct picture p = picture_create(width, height);
     if (s->dim == 3) {
@@ -454,7 +463,6 @@ static struct picture draw(struct smoke *w, const struct scene *s, int width, in
     const int with_axes = s->dim == 2 && width == LARGE;
     picture_frame(&p, title, with_axes ? &axes : NULL, with_axes ? &smoke_scale : NULL);
     free(value);
-    free(mask);
     free(v.density);
     return p;
 }
@@ -471,11 +479,11 @@ static struct picture draw_flow(struct smoke *w, const struct scene *s, int widt
     flow_ghosts(w, &w->g.p, 1, w->g.below, nz);
     flow_ghosts(w, w->g.now, s->dim, w->g.stride, nz);
     if (w->all.number > 0) return none;
-    double *u = (double *)sample_alloc((2 * faces + cells + 4 * plane) * sizeof *u, PG_MEM_HOST), *v = u + faces, *p = v + faces;
-    double *x = p + cells, *z = x + plane, *off = z + plane, *shown = off + plane;
-    struct picture_scale scale = {0, 0, 0, "pressure"};
+    double *u = (double *)sample_alloc((2 * faces + cells + 4 * plane) * sizeof *u, PG_MEM_HOST);
+    double *v = u + faces, *p = v + faces, *x = p + cells, *z = x + plane, *off = z + plane, *shown = off + plane;
+    struct picture_scale scale = {0, 1e-30, 0, "pressure"};
     sample_get(u, w->g.now[0], faces, &w->desc), sample_get(v, w->g.now[up], faces, &w->desc);
-    sample_get(p, w->g.p, cells, &w->desc);
+    get_cells(p, w, s, w->g.p);
     for (size_t m = 0; m < plane; m++) {
         const int c[3] = {(int)m % nx, s->dim == 3 ? depth : (int)m / nx, s->dim == 3 ? (int)m / nx : 0};
         const double at[3] = {(c[0] + 0.5) * s->h, (c[1] + 0.5) * s->h, (c[2] + 0.5) * s->h};
@@ -486,7 +494,7 @@ static struct picture draw_flow(struct smoke *w, const struct scene *s, int widt
         scale.high = fmax(scale.high, fabs(shown[m]));
     }
     scale.low = -scale.high;
-    struct picture all = picture_create(width, (int)((double)width * nz / nx));
+    struct picture all = picture_create(width, (int)fmax(1, floor((double)width * nz / nx + 0.5)));
     picture_colours(&all, shown, nx, nz, &scale);
     *good = picture_shows(&all, shown, nx, nz, &scale) && *good;
     picture_lines(&all, shown, nx, nz, scale.high / 10, 1.2, 0.2, 40);
@@ -610,7 +618,9 @@ static int film_end(struct film *film, struct smoke *w, const struct scene *s)
 {
     int good = 1;
     if (film->frames) {
-        struct picture last[2] = {draw(w, s, LARGE, &good), draw_flow(w, s, LARGE, &good)};
+        struct picture last[2];
+        last[0] = draw(w, s, LARGE, &good);
+        last[1] = draw_flow(w, s, LARGE, &good);
         if (w->all.number == 0) {
             struct picture both = picture_sheet(last, 2, 2);
             picture_write(&both, film->path);
