@@ -96,8 +96,9 @@ static double centre_line(const double *u, const struct fields *g, int axis, dou
 }
 
 /* Streamlines: the logarithm of the stream function from 1e-5 on, which shows the corners too. It is taken of each pixel,
-   not of the grid's points, between which it is no smooth function where the stream function passes 0. */
-static int draw(const double *psi, int points, const char *path, double re)
+   not of the grid's points, between which it is no smooth function where the stream function passes 0. In the end psi is
+   scaled so. */
+static int draw(double *psi, int points, const char *path, double re)
 {
     enum { PIXELS = 700 };
     const struct picture_axes axes = {{"x", "y, the lid is at the top"}, {0, 0}, {1, 1}};
@@ -112,7 +113,8 @@ static int draw(const double *psi, int points, const char *path, double re)
     picture_lines(&p, psi, points, points, 0.01, 1.2, 0.7, 40);
     picture_lines(&p, scaled, PIXELS, PIXELS, log(10) / 2, 1.2, 0.3, 40);
     picture_lines(&p, psi, points, points, 0, 1.2, 0.7, 40);
-    const int good = picture_shows(&p, scaled, PIXELS, PIXELS, &scale);
+    for (int m = 0; m < points * points; m++) psi[m] = asinh(psi[m] / 1e-5);
+    const int good = picture_shows(&p, psi, points, points, &scale);
     snprintf(text, sizeof text, "Streamlines under a lid that moves to the right, Re %g", re);
     picture_frame(&p, text, &axes, &scale);
     snprintf(text, sizeof text, "%s_re%.0f", path, re);
@@ -157,7 +159,7 @@ static int run_to_steady_state(struct flow *w)
         good = flow_solved(w);
         if (w->all.number > 0) continue;
         if (isatty(2)) sample_bar(log(first / change) / log(first / target));
-        if (isatty(2) || steps % 2500 == 0)
+        if (isatty(2) || steps % 1000 == 0)
             fprintf(stderr, "%d steps, change %.2e %s", steps, change, isatty(2) ? "" : "\n");
     } while (good && change > target && steps * w->g.dt < 300);
     if (isatty(2)) fputc('\n', stderr);

@@ -354,7 +354,7 @@ static int draw(const struct problem *p, const char *what, const char *name)
             plane[m] = added ? *u / thermal : asinh(*u / thermal);
             outline[m] = outside(p->spheres, x);
             if (added) scale[1].high = fmax(scale[1].high, 1.1 * fabs(plane[m])), scale[1].low = -scale[1].high;
-            for (int s = 0; s < 4; s++) {                           /* through the cell's faces across x and y */
+            for (int s = 0; s < 4 && !added; s++) {                 /* through the cell's faces across x and y */
                 const int a = s / 2, i = a ? m / nx : m % nx, side = i == 0 ? 1 : i == g.n[a] - 1 ? 0 : s % 2;
                 const int step = a ? nx : 1, low = side ? 0 : -step;
                 const struct view v = {p->spheres, a, 0, g.h[a]};

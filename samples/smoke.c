@@ -491,7 +491,7 @@ static struct picture draw_flow(struct smoke *w, const struct scene *s, int widt
         off[m] = picture_clamp(level(s, at) / s->h, -2, 2);
         x[m] = off[m] < 0 ? 0 : u[face] + u[face + 1], z[m] = off[m] < 0 ? 0 : v[face] + v[face + w->g.stride[up]];
         shown[m] = p[cell_index(&w->g, c)];
-        scale.high = fmax(scale.high, fabs(shown[m]));
+        scale.high = fmax(scale.high, 0.6 * fabs(shown[m]));     /* few cells have the most */
     }
     scale.low = -scale.high;
     struct picture all = picture_create(width, (int)fmax(1, floor((double)width * nz / nx + 0.5)));
