@@ -95,28 +95,33 @@ static double centre_line(const double *u, const struct fields *g, int axis, dou
     return sum;
 }
 
-/* Streamlines: colours and lines of the cube root of the stream function, which shows the corners too. It is taken of
-   each pixel, not of the grid's points, between which it is no smooth function where the stream function passes 0. */
-static int draw(const double *psi, int points, const char *path, double re)
+/* Streamlines: the logarithm of the stream function from 1e-5 on, which shows the corners too. It is taken of each pixel,
+   not of the grid's points, between which it is no smooth function where the stream function passes 0. In the end psi is
+   scaled so. */
+static int draw(double *psi, int points, const char *path, double re)
 {
-    enum { PIXELS = 600 };
+    enum { PIXELS = 700 };
+    const struct picture_axes axes = {{"x", "y, the lid is at the top"}, {0, 0}, {1, 1}};
+    const struct picture_scale scale = {-asinh(2e4), asinh(2e4), 1e-5, "stream function"};
     struct picture p = picture_create(PIXELS, PIXELS);
-    double *fine = picture_resample(&p, psi, points, points), most = 0;
-    double *root = (double *)sample_alloc(sizeof *root * PIXELS * PIXELS, PG_MEM_HOST);
-    for (int m = 0; m < PIXELS * PIXELS; m++) {         /* pictures begin with the upper row, fields do not */
-        root[m] = cbrt(fine[m % PIXELS + (PIXELS - 1 - m / PIXELS) * PIXELS]);
-        most = fmax(most, fabs(root[m]));
-    }
-    char name[500];
-    snprintf(name, sizeof name, "%s_re%.0f", path, re);
-    picture_colours(&p, root, PIXELS, PIXELS, 1.4 * most);
-    picture_lines(&p, root, PIXELS, PIXELS, most / 12, 1.2, 0.7);
-    picture_lines(&p, psi, points, points, 0, 1.2, 0.7);
-    picture_write(&p, name);
-    const int good = picture_shows(&p, psi, points, points, 0.11 * most * most * most);     /* coloured as a root */
+    double *fine = picture_resample(&p, psi, points, points);
+    double *scaled = (double *)sample_alloc(sizeof *scaled * PIXELS * PIXELS, PG_MEM_HOST);
+    for (int m = 0; m < PIXELS * PIXELS; m++)           /* pictures begin with the upper row, fields do not */
+        scaled[m] = asinh(fine[m % PIXELS + (PIXELS - 1 - m / PIXELS) * PIXELS] / 1e-5);
+    char text[500];
+    picture_colours(&p, scaled, PIXELS, PIXELS, &scale);
+    picture_lines(&p, psi, points, points, 0.01, 1.2, 0.7, 40);
+    picture_lines(&p, scaled, PIXELS, PIXELS, log(10) / 2, 1.2, 0.3, 40);
+    picture_lines(&p, psi, points, points, 0, 1.2, 0.7, 40);
+    for (int m = 0; m < points * points; m++) psi[m] = asinh(psi[m] / 1e-5);
+    const int good = picture_shows(&p, psi, points, points, &scale);
+    snprintf(text, sizeof text, "Streamlines under a lid that moves to the right, Re %g", re);
+    picture_frame(&p, text, &axes, &scale);
+    snprintf(text, sizeof text, "%s_re%.0f", path, re);
+    picture_write(&p, text);
     free(p.rgb);
     free(fine);
-    free(root);
+    free(scaled);
     return good;
 }
 
@@ -152,10 +157,10 @@ static int run_to_steady_state(struct flow *w)
         change = flow_change(w) / w->g.dt;
         first = fmax(first, change);
         good = flow_solved(w);
-        if (isatty(2)) {
-            sample_bar(log(first / change) / log(first / target));
-            fprintf(stderr, "%d steps, change %.2e ", steps, change);
-        }
+        if (w->all.number > 0) continue;
+        if (isatty(2)) sample_bar(log(first / change) / log(first / target));
+        if (isatty(2) || steps % 1000 == 0)
+            fprintf(stderr, "%d steps, change %.2e %s", steps, change, isatty(2) ? "" : "\n");
     } while (good && change > target && steps * w->g.dt < 300);
     if (isatty(2)) fputc('\n', stderr);
     const double left = flow_divergence(w, &allowed);
@@ -266,7 +271,10 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
     flow_create(&start, 3, n, re, precision | PG_DIRECT, PG_PRECOND_DEFAULT, backend, rtol);
     flow_create(&w, 3, n, re, precision | PG_DIRECT, PG_PRECOND_DEFAULT, backend, rtol);
     const int with_core = start.desc.memory == PG_MEM_DEVICE && start.all.count == 1;
-    for (int s = 0; s < before; s++) flow_step(&start);
+    for (int s = 0; s < before; s++) {
+        if (start.all.number == 0) fprintf(stderr, "step %d of %d before the table\n", s + 1, before);
+        flow_step(&start);
+    }
     int good = flow_solved(&start);
     printf("%d^3 cells on %s, Re %g, %s, relative tolerance %g: means of %d steps of %.2e, after %d.\n"
            "How many times as long a step takes with plain CG here%s:\n"
@@ -296,6 +304,7 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
         }
         printf("%.1e%s\n", row.left, row.good ? "" : " MISSED");
         if (!row.good) printf("    at most %.1e is allowed; the solver: %s\n", row.allowed, w.report.message);
+        fflush(stdout);
         good = good && row.good;
     }
     if (with_core) flow_free(&core);

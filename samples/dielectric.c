@@ -46,7 +46,7 @@ static struct { double in, out, kappa, exclusion; enum average average; } medium
 struct problem {
     const struct molecule *charges, *spheres;
     struct grid grid;
-    double *potential, energy;              /* in water, and of solvation: what the last solve found */
+    double *potential, *added, energy;      /* in water, by the water, and of solvation: what the last solve found */
 };
 
 static size_t cells(const int n[3]) { return (size_t)n[0] * n[1] * n[2]; }
@@ -279,16 +279,18 @@ static int solvate(struct problem *p, int n, double margin)
     pg_report report[2];
     p->grid = box_around(p->spheres, n, margin);
     free(p->potential);
+    free(p->added);
     double *uniform = solve(p, 1, &report[0]), weight[8];
     p->potential = solve(p, 0, &report[1]);
+    p->added = uniform;
+    for (size_t m = 0; m < cells(p->grid.n); m++) p->added[m] = p->potential[m] - uniform[m];
     p->energy = 0;
     for (int m = 0; m < p->charges->atoms; m++) {
         size_t cell[8];
         around(&p->grid, p->charges->atom[m].r, cell, weight);
         for (int c = 0; c < 8; c++)
-            p->energy += p->charges->atom[m].charge / 2 * weight[c] * (p->potential[cell[c]] - uniform[cell[c]]);
+            p->energy += p->charges->atom[m].charge / 2 * weight[c] * p->added[cell[c]];
     }
-    free(uniform);
     printf("    %d x %d x %d, spacing %.4f: %.4f kcal/mol; %d and %d iterations, %.1f ms on %s\n", p->grid.n[0],
            p->grid.n[1], p->grid.n[2], p->grid.h[0], p->energy, report[0].iterations, report[1].iterations,
            report[0].milliseconds + report[1].milliseconds, report[1].backend == PG_CUDA ? "CUDA" : "the CPU");
@@ -323,34 +325,58 @@ static int known(struct problem *p, int n, int spacings, double margin, double d
     const double order = log(first / error) / log(coarse / part);
     const double allowed = sides + (harmonic ? bound * part * part * (1 + 4 * part * part) : 1.2 * part);
     printf("    at most %.3f %% is allowed on the finest", 100 * fmin(allowed, 0.25));
-    if (spacings > 1) printf("; order of the error in the spacing: %.2f", order);
+    if (sides > 0)
+        printf(", %.1f %% of it for the values at the sides of the box;\n    both errors may cancel on a coarser grid", 100 * sides);
+    else if (spacings > 1) printf("; order of the error in the spacing: %.2f", order);
     printf("\n");
     if (spacings > 2 && harmonic && sides == 0 && coarse < 0.25) good = good && order > 1.6 && order < 2.8;
     return good && error <= fmin(allowed, 0.25);
 }
 
-/* The plane of cells next to the middle of the charges: potentials of kT/e and below in proportion, above as their
-   logarithm, with contours at 0 and at every 40 % or so, and the outline of the spheres. */
-static int draw(const struct problem *p, const char *name)
+/* The plane of cells next to the middle of the charges, with the outline of the spheres: the potential, from kT/e on its
+   logarithm, with lines at 0 and every factor of 2, and lines of epsilon E; beside it what the water adds to the potential. */
+static int draw(const struct problem *p, const char *what, const char *name)
 {
     const struct grid g = p->grid;
     const int nx = g.n[0], ny = g.n[1], k = (int)((p->charges->middle[2] - g.first[2]) / g.h[2] + 0.5);
-    double *plane = doubles((size_t)nx * ny), *outline = doubles((size_t)nx * ny);
-    for (int m = 0; m < nx * ny; m++) {
-        const double x[3] = {g.first[0] + m % nx * g.h[0], g.first[1] + m / nx * g.h[1], g.first[2] + k * g.h[2]};
-        plane[m] = asinh(p->potential[m + (size_t)nx * ny * k] / thermal) / log(2);
-        outline[m] = outside(p->spheres, x);
+    struct picture_scale scale[2] = {{-asinh(1000), asinh(1000), 1, "kT/e"}, {0, 0, 0, "kT/e"}};
+    struct picture_axes axes = {{"x, Angstrom", "y, Angstrom"}, {g.first[0], g.first[1]}, {0, 0}};
+    double *plane = doubles((size_t)4 * nx * ny), *outline = plane + nx * ny;
+    double *flux[2] = {outline + nx * ny, outline + 2 * nx * ny};
+    struct picture part[2];
+    char title[100];
+    int good = 1;
+    for (int a = 0; a < 2; a++) axes.high[a] = g.first[a] + (g.n[a] - 1) * g.h[a];
+    for (int added = 0; added < 2; added++) {
+        for (int m = 0; m < nx * ny; m++) {
+            const double x[3] = {g.first[0] + m % nx * g.h[0], g.first[1] + m / nx * g.h[1], g.first[2] + k * g.h[2]};
+            const double *u = &(added ? p->added : p->potential)[m + (size_t)nx * ny * k];
+            plane[m] = added ? *u / thermal : asinh(*u / thermal);
+            outline[m] = outside(p->spheres, x);
+            if (added) scale[1].high = fmax(scale[1].high, 1.1 * fabs(plane[m])), scale[1].low = -scale[1].high;
+            for (int s = 0; s < 4 && !added; s++) {                 /* through the cell's faces across x and y */
+                const int a = s / 2, i = a ? m / nx : m % nx, side = i == 0 ? 1 : i == g.n[a] - 1 ? 0 : s % 2;
+                const int step = a ? nx : 1, low = side ? 0 : -step;
+                const struct view v = {p->spheres, a, 0, g.h[a]};
+                double face[3] = {x[0], x[1], x[2]};
+                face[a] += (side - 0.5) * g.h[a];
+                flux[a][m] += face_epsilon(&v, face) * (u[low] - u[low + step]);
+            }
+        }
+        part[added] = picture_create(800, (int)(800. * (ny - 1) / (nx - 1) + 0.5));
+        picture_colours(&part[added], plane, nx, ny, &scale[added]);
+        picture_lines(&part[added], plane, nx, ny, added ? 20 : log(2), 1.2, 0.3, 40);
+        picture_lines(&part[added], plane, nx, ny, 0, 2, 0.7, 40);
+        if (!added) picture_streamlines(&part[added], flux[0], flux[1], nx, ny, 34, 1.3, 0.6);
+        picture_lines(&part[added], outline, nx, ny, 0, 3, 0.9, 40);
+        good = picture_shows(&part[added], plane, nx, ny, &scale[added]) && good;
+        snprintf(title, sizeof title, added ? "What the water adds to the potential" : "%s: potential, lines of epsilon E", what);
+        picture_frame(&part[added], title, &axes, &scale[added]);
     }
-    struct picture picture = picture_create(1000, (int)(1000. * (ny - 1) / (nx - 1) + 0.5));
-    picture_colours(&picture, plane, nx, ny, 9);
-    picture_lines(&picture, plane, nx, ny, 0.5, 1.2, 0.35);
-    picture_lines(&picture, plane, nx, ny, 0, 2, 0.7);
-    picture_lines(&picture, outline, nx, ny, 0, 3, 0.9);
-    picture_write(&picture, name);
-    const int good = picture_shows(&picture, plane, nx, ny, 9);
-    free(picture.rgb);
+    struct picture all = picture_sheet(part, 2, 2);
+    picture_write(&all, name);
+    free(all.rgb), free(part[0].rgb), free(part[1].rgb);
     free(plane);
-    free(outline);
     return good;
 }
 
@@ -365,7 +391,7 @@ static int part_of_ions(const struct problem *p, int n, double margin)
     int good = solvate(&pure, n, margin);
     const double exact = with - kirkwood(p->charges, radius), part = p->energy - pure.energy;
     medium.kappa = kappa;
-    free(pure.potential);
+    free(pure.potential), free(pure.added);
     good = good && fabs(part - exact) < 0.02 * fabs(exact) + (solver.flags & PG_F32 ? 1e-4 : 1e-6) * fabs(with);
     printf("the ions add %.5f kcal/mol, exactly %.5f: %s\n", part, exact, good ? "as it should be" : "MISSED");
     return good;
@@ -380,8 +406,8 @@ static int ion(int n, int spacings, double margin, const char *name)
     int good = known(&p, n, spacings, margin, atom.radius, 0.12, 0);
     printf("the energy and its order: %s\n", good ? "as they should be" : "MISSED");
     if (medium.kappa > 0) good = part_of_ions(&p, n, margin) && good;
-    if (name) good = draw(&p, name) && good;
-    free(p.potential);
+    if (name) good = draw(&p, "An ion in water", name) && good;
+    free(p.potential), free(p.added);
     return good;
 }
 
@@ -404,7 +430,7 @@ static int in_one_sphere(const struct molecule *all, int n, int spacings, double
     const int good = known(&p, n, spacings, margin, 1.5, 0.3, 0.005);
     printf("one sphere: %s\n", good ? "as it should be" : "MISSED");
     *energy = kirkwood(&charges, sphere.radius);
-    free(p.potential);
+    free(p.potential), free(p.added);
     free(charges.atom);
     return good;
 }
@@ -426,8 +452,8 @@ static int molecule(const struct molecule *all, int n, int spacings, double marg
     if (spacings > 1)
         printf("    the last two differ by %.2f %%: %s\n", 100 * change, steady ? "steady" : "MISSED, too coarse");
     printf("below the energy of one sphere, %.4f kcal/mol: %s\n", bound, lower ? "as it should be" : "MISSED");
-    if (name) good = draw(&p, name) && good;
-    free(p.potential);
+    if (name) good = draw(&p, "A molecule in water", name) && good;
+    free(p.potential), free(p.added);
     return good && lower && steady;
 }
 

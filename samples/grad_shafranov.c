@@ -127,17 +127,24 @@ static double microseconds(grid *g)
     return ((double)(t[1].tv_sec - t[0].tv_sec) * 1e6 + (double)(t[1].tv_nsec - t[0].tv_nsec) * 1e-3) / solves;
 }
 
-static int draw(const grid *g, const char *path, const char *name, double step)
+static int draw(const grid *g, const char *path, const char *name, const char *title, double step)
 {
     char text[500];
-    double top = 0;
-    for (int m = 0; m < g->n * g->n; m++) top = fmax(top, fabs(g->psi[m]));
+    const struct picture_axes axes = {{"R", "Z"}, {r_of(g, 0), z_of(g, 0)}, {r_of(g, g->n - 1), z_of(g, g->n - 1)}};
+    struct picture_scale flux = {0, 0, 0, "psi"};
+    for (int m = 0; m < g->n * g->n; m++) {
+        flux.high = fmax(flux.high, fabs(g->psi[m]));
+        if (g->psi[m] < -1e-12) flux.low = -1;
+    }
+    flux.low *= flux.high;
     struct picture p = picture_create(480, (int)(480 * 2 * z_half / (r_high - r_low)));
-    picture_colours(&p, g->psi, g->n, g->n, top);
-    picture_lines(&p, g->psi, g->n, g->n, step * top, 1.2, 0.6);
+    picture_colours(&p, g->psi, g->n, g->n, &flux);
+    const int good = picture_shows(&p, g->psi, g->n, g->n, &flux), ink = flux.low < 0 ? 40 : 255;
+    picture_lines(&p, g->psi, g->n, g->n, step * flux.high, 1.2, 0.6, ink);
+    picture_lines(&p, g->psi, g->n, g->n, 0, 2, 0.9, ink);
+    picture_frame(&p, title, &axes, &flux);
     snprintf(text, sizeof text, "%s_%s", path, name);
     picture_write(&p, text);
-    const int good = picture_shows(&p, g->psi, g->n, g->n, top);
     free(p.rgb);
     return good;
 }
@@ -158,7 +165,7 @@ static double solovev_error(int points, pg_backend backend, const char *path)
             error = fmax(error, fabs(g.psi[i + n * j] - psi)), largest = fmax(largest, fabs(psi));
         }
     printf("%4d^2 points: error %.2e of psi, %9.1f us a solve\n", points, error / largest, microseconds(&g));
-    if (path && !draw(&g, path, "solovev", 0.02)) error = NAN;
+    if (path && !draw(&g, path, "solovev", "Solovev's equilibrium: flux surfaces", 0.02)) error = NAN;
     grid_free(&g);
     return error / largest;
 }
@@ -196,7 +203,7 @@ static int picard(int points, pg_backend backend, const char *path)
         if (g.psi[m] > g.psi[axis]) axis = m;
     printf("Picard on %d^2 points: %d solves to a change of %.1e; magnetic axis at R = %.4f, Z = %.4f, psi = %.5f\n",
            points, step, change, r_of(&g, axis % n), z_of(&g, axis / n), top);
-    const int shown = !path || draw(&g, path, "picard", 0.1);
+    const int shown = !path || draw(&g, path, "picard", "A current that depends on psi: flux surfaces", 0.1);
     const int good = shown && change <= 1e-12 && fabs(z_of(&g, axis / n)) < g.h_z && r_of(&g, axis % n) > 0.5 * (r_low + r_high);
     free(before);
     grid_free(&g);

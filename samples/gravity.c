@@ -99,39 +99,54 @@ static void one_sphere(int n, pg_backend backend, double error[2])
     pg_destroy(g.solver), free(g.f), free(one.x);
 }
 
-/* The fourth root of the mass in each column along z, 1 in the middle of a sphere, into a quarter of the sheet. */
-static void expose(const grid *g, int quarter, double *sheet)
+/* The mass in each column along z, from 1e-3 on its logarithm, and lines of the potential in the middle plane. */
+static int expose(const grid *g, double time, struct picture *p)
 {
-    for (int m = 0; m < g->n * g->n; m++) {
+    const int n = g->n;
+    const double end = g->h * (n - 1) / 2;
+    const struct picture_axes axes = {{"x, radii of a cluster", "y, radii of a cluster"}, {-end, -end}, {end, end}};
+    const struct picture_scale scale = {0, asinh(500), 1e-3, "mass of a column"};
+    double *sheet = sample_alloc((size_t)n * n * sizeof *sheet, PG_MEM_HOST);
+    char title[64];
+    for (int m = 0; m < n * n; m++) {
         double sum = 0;
-        for (int k = 0; k < g->n; k++) sum -= g->f[m + (size_t)g->n * g->n * k] * g->h / 4;
-        sheet[m % g->n + (quarter % 2) * g->n + 2 * g->n * (m / g->n + (quarter < 2) * g->n)] = pow(sum, 0.25);
+        for (int k = 0; k < n; k++) sum -= g->f[m + (size_t)n * n * k] * g->h / (4 * pi);
+        sheet[m] = asinh(sum / 1e-3);
     }
+    *p = picture_create(600, 600);
+    picture_colours(p, sheet, n, n, &scale);
+    const int good = picture_shows(p, sheet, n, n, &scale);
+    picture_lines(p, g->u + (size_t)n * n * (n / 2), n, n, 0.1, 1.2, 0.5, 255);
+    snprintf(title, sizeof title, "Two clusters of stars, and their potential, t = %g", time);
+    picture_frame(p, title, &axes, &scale);
+    free(sheet);
+    return good;
 }
 
 static int two_spheres(int n, pg_backend backend, const char *path)
 {
     grid g = grid_create(n, 18, backend);
     stars s = spheres(50000, 2, (double[3]){4, 1, 0}, (double[3]){0.35, 0, 0});
-    double *sheet = sample_alloc(4 * (size_t)n * n * sizeof *sheet, PG_MEM_HOST), change[3] = {0}, sizes = 0;
+    struct picture moment[4];
+    double change[3] = {0}, sizes = 0;
     attract(&g, &s);
-    expose(&g, 0, sheet);
+    int good = expose(&g, 0, &moment[0]);
     for (int m = 0; m < 3 * s.count; m++) change[m % 3] -= s.v[m];
     for (int step = 1; step <= steps; step++) {
         for (int m = 0; m < 3 * s.count; m++) s.v[m] += dt / 2 * s.a[m], s.x[m] += dt * s.v[m];
         attract(&g, &s);
         for (int m = 0; m < 3 * s.count; m++) s.v[m] += dt / 2 * s.a[m];
-        if (step % (steps / 3) == 0) expose(&g, 3 * step / steps, sheet);
+        if (step % 10 == 0) fprintf(stderr, "step %d of %d\n", step, steps);
+        if (step % (steps / 3) == 0) good = expose(&g, step * dt, &moment[3 * step / steps]) && good;
     }
     for (int m = 0; m < 3 * s.count; m++) change[m % 3] += s.v[m], sizes += fabs(s.v[m]);
     const double pushed = (fabs(change[0]) + fabs(change[1]) + fabs(change[2])) / sizes;
     printf("%d steps of two spheres: their momentum has changed by %.1e\n", steps, pushed);
-    struct picture p = picture_create(900, 900);
-    picture_colours(&p, sheet, 2 * n, 2 * n, 1.1);
+    struct picture p = picture_sheet(moment, 4, 2);
     if (path) picture_write(&p, path);
-    const int good = picture_shows(&p, sheet, 2 * n, 2 * n, 1.1) && pushed < 1e-12;
-    pg_destroy(g.solver), free(g.f), free(s.x), free(sheet), free(p.rgb);
-    return good;
+    for (int q = 0; q < 4; q++) free(moment[q].rgb);
+    pg_destroy(g.solver), free(g.f), free(s.x), free(p.rgb);
+    return good && pushed < 1e-12;
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* Pictures and volumes of a field: PNG through libpng with PG_SAMPLE_PNG defined, else PPM; VTK ImageData. */
+/* Pictures of a field, with title, axes and colour bar: PNG through libpng with PG_SAMPLE_PNG defined, else PPM; and
+   volumes: VTK ImageData. */
 #ifndef PICTURE_H
 #define PICTURE_H
 
@@ -49,27 +50,55 @@ static inline double *picture_resample(const struct picture *p, const double *fi
     return value;
 }
 
-/* Red for negative values, white for 0, blue for positive, as potentials have it; darkest from top on. */
-static inline void picture_colours(struct picture *p, const double *field, int nx, int ny, double top)
+/* The values of a field from low to high as colours. With low < 0 red is negative, white 0 and blue positive, as
+   potentials have it; else dark to bright. With linear > 0 the field is asinh(value / linear), which far from 0 goes
+   like the logarithm: the bar beside a picture then shows the value. */
+struct picture_scale { double low, high, linear; const char *label; };
+
+static inline double picture_part(const struct picture_scale *s, double field)
 {
-    static const double stop[2][5][3] = {
-        {{250, 249, 246}, {251, 214, 192}, {238, 146, 115}, {198, 62, 60}, {116, 12, 36}},
-        {{250, 249, 246}, {203, 223, 240}, {126, 178, 218}, {48, 110, 182}, {14, 44, 104}}};
+    return picture_clamp((field - s->low) / (s->high - s->low), 0, 1);
+}
+
+static inline void picture_colour(const struct picture_scale *s, double part, unsigned char *rgb)
+{
+    static const unsigned char stop[2][9][3] = {
+        {{116, 12, 36}, {198, 62, 60}, {238, 146, 115}, {251, 214, 192}, {250, 249, 246}, {203, 223, 240},
+         {126, 178, 218}, {48, 110, 182}, {14, 44, 104}},
+        {{11, 11, 22}, {52, 20, 88}, {135, 36, 108}, {214, 74, 72}, {251, 154, 60}, {252, 244, 204}}};
+    const int one = s->low >= 0, last = one ? 5 : 8;
+    const double t = part * last;
+    const int low = t < last ? (int)t : last - 1;
+    for (int c = 0; c < 3; c++)
+        rgb[c] = (unsigned char)(0.5 + stop[one][low][c] + (t - low) * (stop[one][low + 1][c] - stop[one][low][c]));
+}
+
+static inline void picture_colours(struct picture *p, const double *field, int nx, int ny, const struct picture_scale *s)
+{
     double *value = picture_resample(p, field, nx, ny);
-    for (size_t m = 0; m < (size_t)p->width * p->height; m++) {
-        const double t = picture_clamp(fabs(value[m]) / top, 0, 1) * 4;
-        const int low = t < 3 ? (int)t : 3;
-        for (int c = 0; c < 3; c++) {
-            const double *a = stop[value[m] > 0][low], *b = stop[value[m] > 0][low + 1];
-            p->rgb[3 * m + c] = (unsigned char)(0.5 + a[c] + (t - low) * (b[c] - a[c]));
-        }
+    for (size_t m = 0; m < (size_t)p->width * p->height; m++)
+        picture_colour(s, picture_part(s, value[m]), &p->rgb[3 * m]);
+    free(value);
+}
+
+/* Grey where the field, such as the distance from a surface, is negative. */
+static inline void picture_solid(struct picture *p, const double *field, int nx, int ny)
+{
+    double *value = picture_resample(p, field, nx, ny);
+    for (int m = 0; m < p->width * p->height; m++) {
+        const int x = m % p->width, y = m / p->width, right = x + 1 < p->width, up = y > 0;
+        const double slope = hypot(value[m + right] - value[m + right - 1],
+                                   value[m - up * p->width] - value[m + (1 - up) * p->width]);
+        const double cover = picture_clamp(0.5 - value[m] / (slope + 1e-12), 0, 1);
+        for (int c = 0; c < 3; c++)
+            p->rgb[3 * m + c] = (unsigned char)(0.5 + p->rgb[3 * m + c] + cover * (150 - p->rgb[3 * m + c]));
     }
     free(value);
 }
 
-/* Dark lines where the field passes a whole multiple of step (step 0: passes 0). opacity 0..1. */
+/* Lines, of ink 0 to 255, where the field passes a whole multiple of step (step 0: passes 0). opacity 0..1. */
 static inline void picture_lines(struct picture *p, const double *field, int nx, int ny,
-                                 double step, double pixels, double opacity)
+                                 double step, double pixels, double opacity, int ink)
 {
     double *value = picture_resample(p, field, nx, ny);
     for (int row = 1; row < p->height - 1; row++)
@@ -81,7 +110,7 @@ static inline void picture_lines(struct picture *p, const double *field, int nx,
             double cover = opacity * picture_clamp(pixels / 2 + 0.5 - fabs(off) / (slope + 1e-12), 0, 1);
             if (step > 0) cover *= picture_clamp(2 - 6 * slope / step, 0, 1);   /* crowded lines fade out */
             for (int c = 0; c < 3; c++)
-                p->rgb[3 * m + c] = (unsigned char)(0.5 + (1 - cover) * p->rgb[3 * m + c] + cover * 40);
+                p->rgb[3 * m + c] = (unsigned char)(0.5 + (1 - cover) * p->rgb[3 * m + c] + cover * ink);
         }
     free(value);
 }
@@ -211,24 +240,185 @@ static inline struct picture_look picture_look_at(const struct picture *p, const
     return look;
 }
 
-/* Whether the colours of picture_colours are there, below lines: where the nearest value of the field is a fifth of top
-   and more, blue exceeds red if it is positive, else red blue, but for one pixel in 20; and there are such pixels. */
-static inline int picture_shows(const struct picture *p, const double *field, int nx, int ny, double top)
+/* Whether the colours of picture_colours are there, below lines: where the nearest value of the field is a fifth of the
+   scale and more from its middle, blue exceeds red if it is positive, else red blue; of a scale from dark to bright it
+   is on the right side of a middling brightness; but for one pixel in 20; and there are such pixels. */
+static inline int picture_shows(const struct picture *p, const double *field, int nx, int ny, const struct picture_scale *s)
 {
     size_t coloured = 0, wrong = 0;
     for (int row = 0; row < p->height; row++)
         for (int column = 0; column < p->width; column++) {
             const int i = (int)((column + 0.5) / p->width * (nx - 1) + 0.5);
             const int j = (int)((p->height - row - 0.5) / p->height * (ny - 1) + 0.5);
-            const double value = field[i + (size_t)nx * j];
+            const double value = 2 * picture_part(s, field[i + (size_t)nx * j]) - 1;
             const unsigned char *rgb = &p->rgb[3 * (column + (size_t)p->width * row)];
-            if (fabs(value) < top / 5) continue;
+            if (fabs(value) < 0.2) continue;
             coloured++;
-            wrong += !(value > 0 ? rgb[2] > rgb[0] : value < 0 && rgb[0] > rgb[2]);
+            wrong += !(value * (s->low < 0 ? rgb[2] - rgb[0] : rgb[0] + rgb[1] + rgb[2] - 330) > 0);
         }
     const int good = coloured > 0 && 20 * wrong <= coloured;
     if (!good) printf("the picture: of %zu pixels with a colour %zu have the wrong one: MISSED\n", coloured, wrong);
     return good;
+}
+
+/* The strokes of a letter: a pen that follows quadratic B-splines through points "xy" of a grid, y from 0, of descenders,
+   over 2, the base line, to 9, of capitals. Two equal points make a corner, or a dot. */
+static inline const char *picture_letter(char c)
+{
+    static const char *const letter['z' - ' ' + 1] = {
+        "", "0905 0202", "0907 2927", "", "", "0249 19080817281919 34232332433434", "", "0907", "19070411", "09171401",
+        "", "0545 2327", "1201", "0535", "0213 0312", "0249", "290902424929", "07292922", "07094946020242",
+        "0809494616 1646420203", "323939040444", "490909060647420203", "4849090242460604", "09494912",
+        "290906464929 260602424626", "0302424909054547", "0213 0312 0617 0716", "1201 1616", "37050533", "0444 0646",
+        "07353503", "", "", "02292942 1535", "0209 092949462606 062646422202", "484909024243", "0209092949422202",
+        "490909020242 0636", "49090902 0636", "4849090242454525", "0209 4249 0646", "0209", "3934320204",
+        "0209 4905 1642", "09020242", "0209093434696962", "020909424249", "290902424929", "0209092949452505",
+        "290902424929 2442", "0209092949452505 2542", "4849090646420203", "0949 2922", "090402424449", "09222249",
+        "0912123737525269", "0942 0249", "0925 4925 2522", "094949020242", "", "", "", "", "0242", "",
+        "270702424727 4742", "0902 270702424727", "464707024243", "270702424727 4942", "0444444707024243",
+        "39191712 0727", "270702424727 4742400001", "0902 0407474542", "0702 0909", "17111000 1919", "0902 3704 1532",
+        "0902", "0702 0407373532 3437676562", "0702 0407474542", "270702424727", "0700 270702424727",
+        "4740 270702424727", "0702 04073736", "3637070534320203", "19141232 0727", "0704024245 4742", "07222247",
+        "0712123636525267", "0742 0247", "0722 4710", "074747020242"};
+    return c > ' ' && c <= 'z' ? letter[c - ' '] : "";
+}
+
+static inline double picture_letter_width(char c)
+{
+    int width = *picture_letter(c) ? 0 : 2;
+    for (const char *q = picture_letter(c); *q; q += q[2] == ' ' ? 3 : 2) width = *q - '0' > width ? *q - '0' : width;
+    return width + 2;
+}
+
+static inline double picture_text_width(const char *text)
+{
+    double width = 0;
+    for (; *text; text++) width += picture_letter_width(*text);
+    return width;
+}
+
+/* Where the pen passes, relative to the base line's left end. Returns how many points. */
+static inline int picture_pen(const char *stroke, double (*pen)[2])
+{
+    enum { SAMPLES = 24 };
+    int count = 0;
+    for (double r[16][2]; *stroke; stroke += *stroke == ' ') {
+        int points = 0;
+        for (; *stroke && *stroke != ' '; points++, stroke += 2)
+            r[points][0] = stroke[0] - '0', r[points][1] = stroke[1] - '2';
+        for (int i = points > 2; i < points - 1; i++)
+            for (int t = 0; t < SAMPLES; t++, count++)
+                for (int a = 0; a < 2; a++) {
+                    const double s = t / (SAMPLES - 1.0), begin = i > 1 ? (r[i - 1][a] + r[i][a]) / 2 : r[0][a];
+                    const double end = i + 2 < points ? (r[i][a] + r[i + 1][a]) / 2 : r[i + 1][a];
+                    pen[count][a] = (1 - s) * (1 - s) * begin + 2 * s * (1 - s) * r[i][a] + s * s * end;
+                }
+    }
+    return count;
+}
+
+/* A text whose part `left`, 0 to 1, is left of column x, on a base line at row y, with so many pixels to a unit. */
+static inline void picture_text(struct picture *p, double x, double y, double unit, double left, int ink,
+                                const char *text)
+{
+    double pen[512][2], at = x - left * unit * (picture_text_width(text) - 2);
+    for (; *text; at += unit * picture_letter_width(*text++)) {
+        const int count = picture_pen(picture_letter(*text), pen);
+        for (int row = (int)fmax(0, y - 9 * unit); row < p->height && row < y + 4 * unit; row++)
+            for (int column = (int)fmax(0, at - 2 * unit); column < p->width && column < at + 9 * unit; column++) {
+                unsigned char *rgb = &p->rgb[3 * (column + (size_t)p->width * row)];
+                double d = INFINITY;
+                for (int m = 0; m < count; m++)
+                    d = fmin(d, hypot(column + 0.5 - at - unit * pen[m][0], row + 0.5 - y + unit * pen[m][1]));
+                const double cover = picture_clamp(0.45 * unit + 0.5 - d, 0, 1);
+                for (int c = 0; c < 3; c++) rgb[c] = (unsigned char)(0.5 + rgb[c] + cover * (ink - rgb[c]));
+            }
+    }
+}
+
+/* What is written beside an axis from low to high: round numbers, of a logarithmic one those from linear on. */
+static inline int picture_ticks(double low, double high, double linear, double tick[64])
+{
+    static const int digit[3] = {1, 2, 5};
+    const double raw = (high - low) / 5, ten = pow(10, floor(log10(raw)));
+    const double step = ten * (raw < 2 * ten ? 2 : raw < 5 * ten ? 5 : 10);
+    int count = 0;
+    for (int m = (int)ceil(low / step - 1e-9); linear == 0 && m * step < high + 1e-9 * step; m++)
+        tick[count++] = m * step;
+    for (int m = -30; linear > 0 && m <= 30; m++) {
+        const int from = abs(m) - 1;
+        const double value = m ? copysign(linear * digit[from % 3] * pow(10, from / 3), m) : 0;
+        if (m && from % 3 && high > 5.5) continue;                  /* more than two decades: powers of 10 alone */
+        if (asinh(value / linear) > low - 1e-9 && asinh(value / linear) < high + 1e-9) tick[count++] = value;
+    }
+    return count;
+}
+
+static inline void picture_box(struct picture *p, double x, double y, double width, double height, int shade)
+{
+    for (int row = (int)y; row < (int)(y + height); row++)
+        memset(&p->rgb[3 * ((int)x + (size_t)p->width * row)], shade, 3 * (size_t)((int)(x + width) - (int)x));
+}
+
+/* What the first and the last points of a picture are, along x and y. */
+struct picture_axes { const char *name[2]; double low[2], high[2]; };
+
+/* The picture with a title above, axes with numbers and names around it, and a bar of its colours with theirs; axes and
+   scale may be NULL. */
+static inline void picture_frame(struct picture *p, const char *title, const struct picture_axes *axes,
+                                 const struct picture_scale *s)
+{
+    const double unit = 1.2 + p->width / 1000.0, line = fmax(1, floor(unit / 2));
+    const int x0 = (int)((axes ? 34 : 6) * unit), y0 = (int)((axes || s ? 37 : 22) * unit), w = p->width, h = p->height;
+    const double bar = x0 + w + 10 * unit;
+    struct picture all = picture_create(x0 + w + (int)((s ? 63 : 10) * unit), y0 + h + (int)((axes ? 30 : 6) * unit));
+    const double title_unit = unit * fmin(1.25, (all.width - 1.5 * x0) / unit / picture_text_width(title));
+    double tick[64];
+    char text[64];
+    picture_text(&all, x0, 15 * unit, title_unit, 0, 20, title);
+    picture_box(&all, x0 - line, y0 - line, w + 2 * line, h + 2 * line, 60);
+    for (int row = 0; row < h; row++)
+        memcpy(&all.rgb[3 * (x0 + (size_t)all.width * (y0 + row))], &p->rgb[3 * (size_t)w * row], 3 * (size_t)w);
+    for (int a = 0; a < 3; a++) {                                   /* x, y, and the bar */
+        const int shown = a < 2 ? axes != NULL : s != NULL;
+        const double low = !shown ? 0 : a < 2 ? axes->low[a] : s->low, high = !shown ? 1 : a < 2 ? axes->high[a] : s->high;
+        const double linear = shown && a == 2 ? s->linear : 0;
+        for (int m = shown ? picture_ticks(low, high, linear, tick) - 1 : -1; m >= 0; m--) {
+            const double part = ((linear > 0 ? asinh(tick[m] / linear) : tick[m]) - low) / (high - low);
+            const double x = a == 0 ? x0 + part * (w - line) : a == 1 ? x0 - 3 * unit : bar + 9 * unit;
+            const double y = a == 0 ? y0 + h : y0 + (1 - part) * (h - line);
+            snprintf(text, sizeof text, "%.4g", tick[m]);
+            picture_box(&all, x, y, a ? 3 * unit : line, a ? line : 3 * unit, 60);
+            picture_text(&all, x + (a == 0 ? 0 : a == 1 ? -2 : 5) * unit, y + (a ? 3.5 : 12) * unit, unit,
+                         a == 0 ? 0.5 : a == 1 ? 1 : 0, 40, text);
+        }
+    }
+    if (axes) picture_text(&all, x0 + w / 2.0, y0 + h + 24 * unit, unit, 0.5, 40, axes->name[0]);
+    if (axes) picture_text(&all, x0, y0 - 5 * unit, unit, 0, 40, axes->name[1]);
+    for (int row = 0; row < h && s; row++)
+        for (int column = (int)bar; column < (int)(bar + 9 * unit); column++)
+            picture_colour(s, (h - row - 0.5) / h, &all.rgb[3 * (column + (size_t)all.width * (y0 + row))]);
+    const double room = s ? all.width - 6 * unit - unit * picture_text_width(s->label) : 0;
+    if (s) picture_text(&all, fmin(bar, room), y0 - 5 * unit, unit, 0, 40, s->label);
+    free(p->rgb);
+    *p = all;
+}
+
+/* So many pictures, row by row in columns, 8 at most, each of which is as wide as its widest one. */
+static inline struct picture picture_sheet(const struct picture *part, int count, int columns)
+{
+    int left[9] = {0}, high = 0;
+    for (int c = 0; c < columns; c++)
+        for (int q = 0; q < count; q++) {
+            high = part[q].height > high ? part[q].height : high;
+            if (q % columns == c && left[c] + part[q].width > left[c + 1]) left[c + 1] = left[c] + part[q].width;
+        }
+    struct picture p = picture_create(left[columns], (count + columns - 1) / columns * high);
+    for (int q = 0; q < count; q++)
+        for (int y = 0; y < part[q].height; y++)
+            memcpy(&p.rgb[3 * ((size_t)p.width * (q / columns * high + y) + left[q % columns])],
+                   &part[q].rgb[3 * (size_t)part[q].width * y], (size_t)3 * part[q].width);
+    return p;
 }
 
 #ifdef PG_SAMPLE_PNG

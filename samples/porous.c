@@ -191,46 +191,43 @@ static void extend(double *plane, const unsigned char *solid)
     free(known);
 }
 
-/* Grey where the cells are solid, and both pictures side by side. */
-static void join(struct picture *all, const struct picture *part, const unsigned char *solid, int first)
-{
-    for (int row = 0; row < part->height; row++)
-        for (int column = 0; column < part->width; column++) {
-            const int i = (int)((column + 0.5) / part->width * (n - 1) + 0.5);
-            const int j = (int)((part->height - row - 0.5) / part->height * (n - 1) + 0.5);
-            const unsigned char *from = &part->rgb[3 * (column + (size_t)part->width * row)];
-            unsigned char *to = &all->rgb[3 * (first + column + (size_t)all->width * row)];
-            for (int c = 0; c < 3; c++) to[c] = solid[i + n * j] ? 150 : from[c];
-        }
-}
+static double larger(double a, double b) { return fabs(a) > fabs(b) ? a : b; }
 
-/* The plane in the middle: the potential, red at 0 and blue at 1, with contours, and the density of the current. */
-static int draw(const char *name)
+/* The plane in the middle: the potential, with lines of the current; and how dense the current is, 1 without spheres. */
+static int draw(const char *name, const struct point *centre, int spheres, double radius)
 {
-    const int k = depth() / 2, width = 800, between = 20;
+    const int k = depth() / 2;
     const unsigned char *solid = &mask[cell(0, 0, k)];
-    double *plane = sample_alloc((size_t)n * n * sizeof *plane, PG_MEM_HOST);
-    struct picture all = picture_create(2 * width + between, width), part = picture_create(width, width);
-    for (int m = 0; m < n * n; m++) plane[m] = 2 * u[cell(m % n, m / n, k)] - 1;
-    extend(plane, solid);
-    picture_colours(&part, plane, n, n, 1.2);
-    picture_lines(&part, plane, n, n, 0.1, 1.4, 0.6);
-    const int good = picture_shows(&part, plane, n, n, 1.2);
-    join(&all, &part, solid, 0);
-    for (int m = 0; m < n * n; m++) {
-        const int i = m % n, j = m / n;
-        const double x = current(0, i, j, k) + current(0, i + 1, j, k);
-        const double y = current(1, i, j, k) + current(1, i, j + 1, k);
-        const double z = dims == 3 ? current(2, i, j, k) + current(2, i, j, k + 1) : 0;
-        plane[m] = sqrt(x * x + y * y + z * z) / 2;     /* in the middle of the cell */
+    const struct picture_axes axes = {{"x", "y"}, {0.5 / n, 0.5 / n}, {1 - 0.5 / n, 1 - 0.5 / n}};
+    const struct picture_scale scale[2] = {{-0.7, 0.7, 0, "potential - 1/2"}, {0, dims == 3 ? 2 : 4, 0, "current density"}};
+    double *plane = sample_alloc((size_t)4 * n * n * sizeof *plane, PG_MEM_HOST);
+    double *level = plane + n * n, *x = level + n * n, *y = x + n * n;
+    struct picture part[2];
+    int good = 1;
+    for (int dense = 0; dense < 2; dense++) {
+        for (int m = 0; m < n * n; m++) {
+            const int i = m % n, j = m / n;
+            const struct point here = {{(i + 0.5) / n, (j + 0.5) / n, (k + 0.5) / n}};
+            x[m] = larger(current(0, i, j, k), current(0, i + 1, j, k));    /* a face of a solid, which none passes, */
+            y[m] = larger(current(1, i, j, k), current(1, i, j + 1, k));    /* would halve it */
+            const double z = dims == 3 ? larger(current(2, i, j, k), current(2, i, j, k + 1)) : 0;
+            plane[m] = dense ? sqrt(x[m] * x[m] + y[m] * y[m] + z * z) : u[cell(i, j, k)] - 0.5;
+            level[m] = 1;
+            for (int s = 0; s < spheres; s++) level[m] = fmin(level[m], sqrt(distance2(here, centre[s])) - radius);
+        }
+        extend(plane, solid);
+        part[dense] = picture_create(800, 800);
+        picture_colours(&part[dense], plane, n, n, &scale[dense]);
+        good = picture_shows(&part[dense], plane, n, n, &scale[dense]) && good;
+        if (!dense) picture_lines(&part[0], plane, n, n, 0.1, 1.2, 0.3, 40);
+        if (!dense) picture_streamlines(&part[0], x, y, n, n, 20, 1.4, 0.7);
+        picture_solid(&part[dense], level, n, n);
+        picture_frame(&part[dense], dense ? "How dense the current is; 1 without obstacles"
+                                          : "Potential and current around insulating obstacles", &axes, &scale[dense]);
     }
-    extend(plane, solid);
-    picture_colours(&part, plane, n, n, 2.5);
-    join(&all, &part, solid, width + between);
+    struct picture all = picture_sheet(part, 2, 2);
     picture_write(&all, name);
-    free(all.rgb);
-    free(part.rgb);
-    free(plane);
+    free(all.rgb), free(part[0].rgb), free(part[1].rgb), free(plane);
     return good;
 }
 
@@ -299,7 +296,7 @@ int main(int argc, char **argv)
     if (porosity == 0) return fputs("the spheres leave no cell that conducts\n", stderr), 2;
     const pg_report report = solve(desc);
     int good = check(&report, porosity, spheres, (desc.flags & PG_F32) != 0);
-    if (name) good = draw(name) && good;
+    if (name) good = draw(name, centre, spheres, radius) && good;
     free(centre);
     free(mask);
     free(u);

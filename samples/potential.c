@@ -107,18 +107,21 @@ static int draw(struct grid g, const double *u, double z, const char *name)
 {
     const int nx = g.n[0], ny = g.n[1], k = (int)((z - g.first[2]) / g.h[2] + 0.5);
     const size_t first = (size_t)nx * ny * k, count = (size_t)nx * ny * g.n[2];
+    const struct picture_scale volts = {-asinh(20), asinh(20), 1, "V"};
+    struct picture_axes axes = {{"x, Angstrom", "y, Angstrom"}, {g.first[0], g.first[1]}, {0, 0}};
     double *outline = evaluate(pqr_surface, layer(g, 2, k));
     double *plane = sample_alloc(sizeof *plane * nx * ny, PG_MEM_HOST);
-    for (int m = 0; m < nx * ny; m++)
-        plane[m] = asinh(u[m + first]) / log(2);                    /* from 1 V on about log2 of u */
-    struct picture p = picture_create(1400, (int)(1400 * (ny - 1) * g.h[1] / ((nx - 1) * g.h[0]) + 0.5));
-    picture_colours(&p, plane, nx, ny, 5);
-    picture_lines(&p, plane, nx, ny, 0.5, 1.2, 0.2);
-    picture_lines(&p, plane, nx, ny, 0, 2, 0.7);
+    for (int m = 0; m < nx * ny; m++) plane[m] = asinh(u[m + first]);
+    for (int a = 0; a < 2; a++) axes.high[a] = g.first[a] + (g.n[a] - 1) * g.h[a];
+    struct picture p = picture_create(1200, (int)(1200 * (ny - 1) * g.h[1] / ((nx - 1) * g.h[0]) + 0.5));
+    picture_colours(&p, plane, nx, ny, &volts);
+    picture_lines(&p, plane, nx, ny, log(2) / 2, 1.2, 0.2, 40);
+    picture_lines(&p, plane, nx, ny, 0, 2, 0.7, 40);
     picture_streamlines(&p, u + count + first, u + 2 * count + first, nx, ny, 36, 1.4, 0.6);
-    picture_lines(&p, outline, nx, ny, 0, 3, 0.9);
+    picture_lines(&p, outline, nx, ny, 0, 3, 0.9, 40);
+    const int good = picture_shows(&p, plane, nx, ny, &volts);
+    picture_frame(&p, "Electric potential of a molecule, its field lines, and the outline of its atoms", &axes, &volts);
     picture_write(&p, name);
-    const int good = picture_shows(&p, plane, nx, ny, 5);
     free(p.rgb);
     free(plane);
     free(outline);

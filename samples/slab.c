@@ -92,20 +92,34 @@ static double difference(const slab *low, const slab *high)
     return error / largest;
 }
 
-static int draw(const slab *s, double jump, const char *path)
+/* Two squares of the surface with the ions: from 0.1 V on the logarithm of u, with lines at every 40 %, and the lines of
+   epsilon E, which begin and end at ions alone and turn aside at the surface. */
+static int draw(const slab *s, const char *path)
 {
-    const int nx = 2 * s->n, nz = 2 * s->half;
-    double *section = sample_alloc((size_t)nx * nz * sizeof *section, PG_MEM_HOST);
-    for (int m = 0; m < nx * nz; m++)
-        section[m] = s->u[m % s->n + (size_t)s->n * (s->n / 2 + s->n * (m / nx))];
-    struct picture p = picture_create(900, 900 * nz / nx);
-    picture_colours(&p, section, nx, nz, 2 * jump);
-    picture_lines(&p, section, nx, nz, jump / 9, 1.2, 0.5);
-    const int good = picture_shows(&p, section, nx, nz, 2 * jump);
-    for (int m = 0; m < nx * nz; m++) section[m] = m / nx - s->half + 0.5;
-    picture_lines(&p, section, nx, nz, 0, 3, 1);                             /* the surface */
+    const int nx = 2 * s->n, nz = s->n / 4 * 4, first = s->half - nz / 3, count = nx * nz;
+    const struct picture_scale volts = {-asinh(300), asinh(300), 0.1, "V"};
+    const struct picture_axes axes = {{"x, nm", "height above the surface, nm"}, {0, (first - s->half + 0.5) * s->h},
+                                      {(nx - 1) * s->h, (first - s->half + nz - 0.5) * s->h}};
+    double *scaled = sample_alloc((size_t)4 * count * sizeof *scaled, PG_MEM_HOST), *height = scaled + count;
+    double *along = height + count, *across = along + count;
+    for (int m = 0; m < count; m++) {
+        const int i = m % s->n, k = first + m / nx, n = s->n;
+        const double *u = &s->u[n * (n / 2) + (size_t)n * n * k], here = epsilon(s, k);
+        const double below = 1 / (1 / epsilon(s, k - 1) + 1 / here), above = 1 / (1 / epsilon(s, k + 1) + 1 / here);
+        scaled[m] = asinh(u[i] / 0.1), height[m] = k - s->half + 0.5;
+        along[m] = here * (u[(i + n - 1) % n] - u[(i + 1) % n]) / 2;
+        across[m] = below * (u[i - n * n] - u[i]) + above * (u[i] - u[i + n * n]);
+    }
+    struct picture p = picture_create(1000, 1000 * (nz - 1) / (nx - 1));
+    picture_colours(&p, scaled, nx, nz, &volts);
+    picture_lines(&p, scaled, nx, nz, log(2) / 2, 1.2, 0.25, 40);
+    picture_streamlines(&p, along, across, nx, nz, 30, 1.3, 0.6);
+    const int good = picture_shows(&p, scaled, nx, nz, &volts);
+    picture_lines(&p, height, nx, nz, 0, 3, 1, 40);                          /* the surface */
+    picture_text(&p, 16, 30, 2.4, 0, 40, "vacuum"), picture_text(&p, 16, p.height - 14, 2.4, 0, 40, "water");
+    picture_frame(&p, "Ions at the surface of water: potential, and lines of epsilon E", &axes, &volts);
     picture_write(&p, path);
-    free(section), free(p.rgb);
+    free(scaled), free(p.rgb);
     return good;
 }
 
@@ -128,7 +142,7 @@ int main(int argc, char **argv)
            decay);
     printf("a box of %d planes in place of %d differs by %.1e, one between insulating walls by %.1e\n", 2 * low.half,
            2 * n, apart, difference(&walls, &high));
-    const int shown = !path || draw(&high, jump, path);
+    const int shown = !path || draw(&high, path);
     const int good = shown && fabs(found - jump) < 1e-10 * jump && decay < 1e-12 && apart < 1e-12;
     printf("as it has to be: %s\n", good ? "yes" : "NO");
     free(high.u), free(low.u), free(walls.u);

@@ -50,8 +50,12 @@ def main():
     result = blended(target, source, row, column)
     before, after = (seam(p, row, column, n, m) for p in (pasted, result))
     print('steps across the seam over those beside it: pasted %.1f, blended %.1f' % (before, after))
-    from PIL import Image
-    Image.fromarray(np.hstack((pasted, result))).save(name)
+    from PIL import Image, ImageDraw
+    page = Image.new('RGB', (2 * target.shape[1], target.shape[0] + 20), 'white')
+    for x, title, picture in (0, 'pasted', pasted), (target.shape[1], 'blended', result):
+        page.paste(Image.fromarray(picture), (x, 20))
+        ImageDraw.Draw(page).text((x + 8, 4), title, 'black')
+    page.save(name)
     print(name)
     if not (after < 2.5 and after < before / 3):
         return 'wrong: the blended seam must be below 2.5, and below a third of the pasted one'

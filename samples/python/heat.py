@@ -10,7 +10,6 @@ It checks the scheme with a mode, whose decay is known, and that the plate comes
 import argparse
 
 import numpy as np
-
 import poisson_gpu
 
 try:
@@ -61,13 +60,14 @@ def main():
         change = float(abs(march(solver, shots[-1].copy(), dt, 1) - shots[-1]).max())
     print('a mode, after ten steps: error %.1e; the plate at rest: a step changes it by %.1e' % (mode, change))
     try:
-        import matplotlib
-        matplotlib.use('Agg')
-        from matplotlib import pyplot
-        figure, axes = pyplot.subplots(1, 4, figsize=(14, 3.6), layout='constrained')
-        for axis, shot in zip(axes, shots):
-            axis.imshow(shot if xp is np else shot.get(), origin='lower', cmap='inferno', vmin=0, vmax=2)
-            axis.set_axis_off()
+        import matplotlib.figure
+        figure = matplotlib.figure.Figure(figsize=(15, 3.8), layout='constrained')
+        for axis, shot, step in zip(figure.subplots(1, 4, sharey=True), shots, (0, 2, 7, 162)):
+            shown, view = shot if xp is np else shot.get(), {'origin': 'lower', 'extent': (0, 1, 0, 1)}
+            picture = axis.imshow(shown, 'inferno', vmin=0, vmax=1.2, **view)
+            axis.contour(shown, np.arange(0.1, 3, 0.1), colors='white', linewidths=0.7, **view)
+            axis.set(title='Temperature, t = %.3f' % (step * dt), xlabel='x', ylabel='y')
+        figure.colorbar(picture, label='temperature', extend='max')
         figure.savefig(given.o, dpi=110)
         print(given.o)
     except ImportError:

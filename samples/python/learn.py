@@ -57,17 +57,16 @@ def main():
     print('misfit over noise: %.3g at first, %.3g after %d solves; correlation with the truth %.3f' %
           (misfits[0]**0.5, misfits[-1]**0.5, len(misfits), alike))
     try:
-        import matplotlib
-        matplotlib.use('Agg')
-        from matplotlib import pyplot
-        figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.6), layout='constrained')
+        import matplotlib.figure
+        figure = matplotlib.figure.Figure(figsize=(13.5, 3.8), layout='constrained')
         shown = potential.clone()
         shown[~seen] = float('nan')
-        for axis, (name, field) in zip(axes, (('measured potential', shown), ('charges found', found),
-                                              ('true charges', truth))):
-            axis.imshow(field.cpu(), origin='lower', cmap='RdBu_r')
-            axis.set_title(name)
-            axis.set_axis_off()
+        for axis, (name, field) in zip(figure.subplots(1, 3), (('measured potential', shown), ('charges found', found),
+                                                               ('true charges', truth))):
+            top = (potential if field is shown else truth).abs().max().item()
+            picture = axis.imshow(field.cpu(), 'RdBu_r', vmin=-top, vmax=top, origin='lower', extent=(0, 1, 0, 1))
+            axis.set(title=name, xlabel='x', ylabel='y')
+            figure.colorbar(picture, label='potential' if field is shown else 'charge density')
         figure.savefig(given.o, dpi=110)
         print(given.o)
     except ImportError:

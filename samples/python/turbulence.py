@@ -18,17 +18,15 @@ except Exception:
     xp = np
 
 
-def at(a, i, j):
-    """The field, i columns and j rows on."""
+def at(a, i, j):    # the field, i columns and j rows on
     return xp.roll(a, (-j, -i), (0, 1))
 
 
 def jacobian(p, w, h):
     """dp/dx dw/dy - dp/dy dw/dx, the mean of three second-order forms."""
-    e, f, g, k = at(p, 1, 0), at(p, -1, 0), at(p, 0, 1), at(p, 0, -1)
-    E, F, G, K = at(w, 1, 0), at(w, -1, 0), at(w, 0, 1), at(w, 0, -1)
-    ne, nw, se, sw = at(p, 1, 1), at(p, -1, 1), at(p, 1, -1), at(p, -1, -1)
-    NE, NW, SE, SW = at(w, 1, 1), at(w, -1, 1), at(w, 1, -1), at(w, -1, -1)
+    ways = (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)
+    e, f, g, k, ne, nw, se, sw = (at(p, *way) for way in ways)
+    E, F, G, K, NE, NW, SE, SW = (at(w, *way) for way in ways)
     plain = (e - f) * (G - K) - (g - k) * (E - F)
     inner = e * (NE - SE) - f * (NW - SW) - g * (NE - NW) + k * (SE - SW)
     outer = G * (ne - nw) - K * (se - sw) - E * (ne - se) + F * (nw - sw)
@@ -37,23 +35,21 @@ def jacobian(p, w, h):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('-n', type=int, default=128)
-    parser.add_argument('--time', type=float, default=4.0)
-    parser.add_argument('-o', default='turbulence.png')
+    for name, kind, value in ('-n', int, 128), ('--time', float, 4.0), ('-o', str, 'turbulence.png'):
+        parser.add_argument(name, type=kind, default=value)
     given = parser.parse_args()
     if given.n < 8 or not given.time > 0:
         parser.error('-n must be 8 or more, --time more than 0')
-    n, h, viscosity, noise = given.n, 1 / given.n, 1e-5, np.random.default_rng(4)
+    n, h, viscosity, noise = given.n, 1 / given.n, 3e-5, np.random.default_rng(4)
     size = np.hypot(*np.meshgrid(*[np.fft.fftfreq(n, 1 / n)] * 2))
     w = np.fft.ifft2(np.fft.fft2(noise.standard_normal((n, n))) * size**2 * np.exp(-(size / 8)**2)).real
-    w = xp.asarray(10 * (w - w.mean()) / w.std())
+    first = w = xp.asarray(10 * (w - w.mean()) / w.std())
     psi = xp.zeros_like(w)
     with poisson_gpu.Solver((n, n), bc='periodic') as solver:
         def change(w):
             solver.solve(w, psi)
             around = at(w, 1, 0) + at(w, -1, 0) + at(w, 0, 1) + at(w, 0, -1)
             return viscosity * (around - 4 * w) / h**2 + jacobian(psi, w, h)
-
         begin, lost, steps, dt = None, 0.0, 0, 0.4 * h    # velocities are about 1
         while steps * dt < given.time:
             one = w + dt * change(w)    # psi is that of w
@@ -66,9 +62,13 @@ def main():
     found = steps, energy / begin, abs(begin - energy - lost) / begin, mean
     print('%d steps; energy %.4f of the first, off its balance by %.1e; mean vorticity %.1e' % found)
     try:
-        import matplotlib.image
-        shown = (w if xp is np else w.get()).repeat(-(-512 // n), 0).repeat(-(-512 // n), 1)
-        matplotlib.image.imsave(given.o, shown, cmap='RdBu_r', vmin=-25, vmax=25, origin='lower')
+        import matplotlib.figure
+        figure = matplotlib.figure.Figure(figsize=(13, 6), layout='constrained')
+        for axis, field, time in zip(figure.subplots(1, 2), (first, w), (0, given.time)):
+            picture = axis.imshow(field if xp is np else field.get(), 'RdBu_r', vmin=-20, vmax=20, origin='lower')
+            axis.set(title='Vortices in a periodic box, t = %g' % time, xlabel='x, cells', ylabel='y, cells')
+        figure.colorbar(picture, label='vorticity')
+        figure.savefig(given.o, dpi=110)
         print(given.o)
     except ImportError:
         print('no picture: matplotlib is not there')
