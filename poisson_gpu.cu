@@ -431,18 +431,18 @@ struct pgi_state : pgi_call {
     unsigned face_mask;    // bit q: face q has data that are not 0
     double volume;         // sum of the weights
     double mean;                        // to be removed from f
-    double removed;                     // mean, as the report has it
+    double removed, removed_single;     // mean, as the report has it; that of a singular component of one cell
     double shift;                       // to be removed from u
     double scale;                       // PG_MIXED
     int valid, go, inner;               // gates, see pgi_gate; inner: iterations until the next check
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
     int left_at;                        // the iteration that the method was left after, or 0
     int goes_on;                        // and the solve is to go on
-    int components;                     // that are singular
+    int components, single;             // that are singular; and those of one cell
     int closed;                         // components of the fluid that are singular where alpha is 0
     int merged, lost;                   // there was no room for all parts of the fluid; for all components
     int empty;                          // there is no fluid
-    unsigned long long largest_mean;    // bits of the largest one that was removed from a component
+    unsigned long long largest_mean, largest_single;    // bits of the largest ones that were removed
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
@@ -975,9 +975,9 @@ struct pgi_obstacles {
     pgi_side_value *values;
     int values_capacity, air_values;
     int64_t *bad;         // see pgi_check_media; then `overflow`, and the numbers of pgi_measure_parts
-    int checked;          // what pgi_read_media reads next has been checked in host memory already: 1; 2: it has no fluid
+    int checked;    // in host memory, what pgi_read_media reads next: 1; 2: it has no fluid; 3: coefficients alone
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
-    // Singular components: the number of each cell's, -1: none, or no room; how many; weights, and sums over them
+    // Singular components: the number of each cell's, -1: none, or no room; how many, and of one cell; weights, sums
     int *component, *components;
     int64_t *weight, *sum;
     int component_capacity;
@@ -2401,7 +2401,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
 static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
 {
     st->start_ns = now;
-    st->mean = st->removed = st->shift = 0;
+    st->mean = st->removed = st->removed_single = st->shift = 0;
     st->scale = 1;
     st->valid = 1;
     pgi_schedule_first(st);
@@ -2731,7 +2731,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
 // Whether more than rounding was subtracted from f to make a singular problem solvable.
 static PGI_HD inline int pgi_is_incompatible(const pgi_state *st)
 {
-    const double mean = fabs(st->removed) * st->unit;
+    const double mean = fmax(fabs(st->removed), fabs(st->removed_single)) * st->unit;
     return mean > (st->epsilon > DBL_EPSILON ? 1e-4 : 1e-6) * fmax(mean, st->rhs_norm);
 }
 
@@ -19983,7 +19983,6 @@ enum pgi_bad_media {
     PGI_BAD_OPENNESS = 4,
     PGI_BAD_BETA_CELL = 7,
     PGI_BAD_ALPHA_CELL,
-    PGI_NO_FLUID,
     PGI_MEDIA_FINE
 };
 enum { PGI_BAD_SHIFT = 48 };
@@ -20176,7 +20175,7 @@ struct pgi_mark_plain {
     }
 };
 
-// f as the equation has it, in a grid of its own: with the boundary data of faces; 0 where there is no row.
+// f as the equation has it, in a grid of its own: with the boundary data of faces; 0 outside.
 struct pgi_gather_rhs {
     pgi_cell_operator<double> a;
     const pgi_faces *faces;
@@ -20192,7 +20191,7 @@ struct pgi_gather_rhs {
     {
         const int64_t cell = pgi_cell_at(a.b, i, j, k);
         double sum = 0;
-        if (pgi_has_row(a, a.kind[cell], cell)) {
+        if (a.kind[cell] & PGI_LIVE) {
             const int at[3] = {i, j, k};
             const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k,
                                       i + (int64_t)faces->n[0] * j};
@@ -20243,7 +20242,7 @@ struct pgi_add_values {
     PGI_HD void operator()(int64_t e) const
     {
         const int64_t cell = list[e].cell, nx = a.b.axis[0].n, ny = a.b.axis[1].n;
-        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !pgi_has_row(a, a.kind[cell], cell)) return;
+        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(a.kind[cell] & PGI_LIVE)) return;
         const int at[3] = {(int)(cell % nx), (int)(cell / nx % ny), (int)(cell / nx / ny)};
         const int64_t place = at[0] + at[1] * to.sj + at[2] * to.sk;
         double sum = pgi_point_of(to, narrow, place);
@@ -20252,23 +20251,47 @@ struct pgi_add_values {
     }
 };
 
-// to = from in rows, 0 elsewhere
+// Bits of |mean|, of Inf and NaN the largest, in place of *largest if they are larger; the last one tells the sign.
+static PGI_HD inline void pgi_note_mean(unsigned long long *largest, double mean)
+{
+    const double size = fabs(mean);
+    unsigned long long bits;
+    memcpy(&bits, &size, sizeof bits);
+    bits = (bits & ~1ull) | (mean < 0 ? 1 : 0);
+    if (bits > *(const volatile unsigned long long *)largest) pgi_atomic_max(largest, bits);
+}
+static PGI_HD inline double pgi_noted_mean(unsigned long long largest)
+{
+    const unsigned long long bits = largest & ~1ull;
+    double mean;
+    memcpy(&mean, &bits, sizeof mean);
+    return largest & 1 ? -mean : mean;
+}
+
+// to = from in rows, 0 elsewhere, where *wanted is not 0 (NULL: always). A fluid cell without a row is a singular
+// component by itself: all of f is its mean there.
 struct pgi_clear_outside {
     pgi_cell_operator<double> a;
     pgi_grid from, to;
     int narrow;
+    const int *wanted;
+    unsigned long long *largest;    // of these means; or NULL
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int64_t cell = pgi_cell_at(a.b, i, j, k), at = i + j * to.sj + k * to.sk;
-        if (!pgi_has_row(a, a.kind[cell], cell))
-            pgi_set_point(to, narrow, at, 0);
-        else if (from.base != to.base)
+        if (wanted && !*wanted) return;
+        if (!pgi_has_row(a, a.kind[cell], cell)) {
+            const double mean = largest && a.kind[cell] & PGI_LIVE ? pgi_point_of(to, narrow, at) : 0;
+            if (mean != 0) pgi_note_mean(largest, mean);
+            pgi_set_point(to, narrow, at, pgi_finite(mean) ? 0 : mean);    // NaN and Inf are found by others
+        } else if (from.base != to.base)
             pgi_set_point(to, narrow, at, pgi_point_of(from, narrow, i + j * from.sj + k * from.sk));
     }
 };
-static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow)
+static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow, const int *wanted = NULL,
+                           unsigned long long *largest = NULL)
 {
-    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow};
+    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow, wanted, largest};
     pgi_for_points(s, s->outer.n, body);
 }
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
@@ -20389,17 +20412,17 @@ struct pgi_label_unite {
     }
 };
 
-// Marks the first cell of each component that something holds.
+// Marks the first cell of each component that something holds, and counts those of one cell, which need no sums.
 struct pgi_label_held {
     pgi_cell_operator<double> a;
     const unsigned char *kind;
-    int *parent;
+    int *parent, *single;
     PGI_HD void operator()(int eighth, int j, int k) const
     {
         const pgi_axis<double> *const axis = a.b.axis;
         const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         const uint64_t live = pgi_bits_of(e.own, 6);
-        uint64_t held = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0);    // without links it is no singular component
+        uint64_t held = 0, alone = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0) & live;
         for (int q = 0; q < 6 && live; q++) {
             uint64_t outer;
             const uint64_t there = e.beside(q, &outer);
@@ -20407,20 +20430,24 @@ struct pgi_label_held {
         }
         for (int b = 0; b < e.count && live && a.cells->alpha_cell; b++)
             held |= (uint64_t)(pgi_coefficient(a.cells, a.cells->alpha_cell, e.at + b) > 0) << 8 * b;
-        held &= live;
-        for (int b = 0; b < e.count && held; b++)    // all who write write the same
+        alone &= ~held;
+        held = (held | alone) & live;
+        for (int b = 0; b < e.count && held; b++) {    // all who write write the same
             if (held >> 8 * b & 1) *(volatile int *)(parent + pgi_root_of(parent, (int)e.at + b)) = PGI_HELD;
+            if (alone >> 8 * b & 1) pgi_atomic_next(single);
+        }
     }
 };
 
 // 1 for the first cell of a singular component, which counts them; after the prefix sum, the component's number for
-// every cell of it. Where there is none, nothing more is done.
+// every cell of it, where *wanted is not 0 (NULL: always).
 struct pgi_label_number {
     const unsigned char *kind;
     int *parent, *component;    // component: in place, the entry of a component's first cell keeps its value
     int64_t cells;
     int capacity, *components, counts;
-    PGI_HD int64_t count() const { return counts || *components ? cells : 0; }
+    const int *wanted;
+    PGI_HD int64_t count() const { return wanted && !*wanted ? 0 : cells; }
     PGI_HD void count_first(int64_t i) const
     {
         component[i] = kind[i] & PGI_LIVE && parent[i] == (int)i;
@@ -20482,13 +20509,6 @@ struct pgi_sum_parts {
     double largest_weight, most;
     unsigned long long *found;
     int64_t *sum;
-    PGI_HD void find(double v) const
-    {
-        const double size = fabs(v);
-        unsigned long long bits;    // of Inf and NaN the largest
-        memcpy(&bits, &size, sizeof bits);
-        if (bits > *(const volatile unsigned long long *)found) pgi_atomic_max(found, bits);
-    }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const pgi_state *const st = a.b.state;
@@ -20499,7 +20519,7 @@ struct pgi_sum_parts {
                      unit = !x.base            ? 1
                             : most == OF_STATE ? st->sums[3] / st->unit_of_sums
                                                : most;
-        if (x.base && most == TO_BE_FOUND) find(v);
+        if (x.base && most == TO_BE_FOUND) pgi_note_mean(found, v);
         if (!(unit > 0) || !pgi_finite(unit)) return;
         int64_t half[2];
         fixed.split(pgi_weight_in_mean(a, by_openness, i, j, k) / largest_weight * (v / unit), half);
@@ -20523,14 +20543,10 @@ struct pgi_subtract_means {
         const int p = component[pgi_cell_at(b, i, j, k)];
         const double most = b.state->sums[3] / b.state->unit_of_sums;
         if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
-        const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most, size = fabs(mean);
+        const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most;
         const int64_t at = i + j * x.sj + k * x.sk;
         pgi_set_point(x, narrow, at, pgi_point_of(x, narrow, at) - (lifts ? -mean / b.state->alpha : mean));
-        if (!largest) return;
-        unsigned long long bits;    // the last one tells the sign
-        memcpy(&bits, &size, sizeof bits);
-        bits = (bits & ~1ull) | (mean < 0 ? 1 : 0);
-        if (bits > *(const volatile unsigned long long *)largest) pgi_atomic_max(largest, bits);
+        if (largest) pgi_note_mean(largest, mean);
     }
 };
 
@@ -20544,17 +20560,16 @@ struct pgi_count_means {
     PGI_HD void operator()(int64_t) const
     {
         if (ends) {
-            const unsigned long long bits = st->largest_mean & ~1ull;
-            memcpy(&st->removed, &bits, sizeof bits);
-            if (st->largest_mean & 1) st->removed = -st->removed;
+            st->removed = pgi_noted_mean(st->largest_mean), st->removed_single = pgi_noted_mean(st->largest_single);
             return;
         }
         st->closed = *components < capacity ? *components : capacity;
         st->components = st->alpha == 0 ? st->closed : 0;
+        st->single = st->alpha == 0 ? components[1] : 0;
         st->empty = overflow[-1] == 0;    // see pgi_check_media
         st->merged = overflow[0] != 0;
         st->lost = st->alpha == 0 && *components > capacity;
-        st->largest_mean = 0;
+        st->largest_mean = st->largest_single = 0;
     }
 };
 
@@ -20634,6 +20649,8 @@ static void pgi_gather(pg_solver *s, int compatible)
         const pgi_add_values add = {a, o->values, o->values_capacity, s->work.beta, f, narrow};
         pgi_for_each(s, o->values_capacity, add);
     }
+    if (s->cuda || o->components[1])
+        pgi_clear_grid(s, f, f, narrow, o->components + 1, compatible ? &s->state->largest_single : NULL);
     if (!compatible) return;
     pgi_project(s, f, PGI_MEANS_OF_RHS, f);
     counts.ends = 1;
@@ -20653,12 +20670,14 @@ static void pgi_label(pg_solver *s, int singular, int capacity)
     pgi_for_eighths(s, n, begin);
     const pgi_label_unite unite = {a, parent};
     pgi_for_eighths(s, n, unite);
-    const pgi_label_held held = {a, o->kind, parent};
+    const pgi_label_held held = {a, o->kind, parent, o->components + 1};
+    pgi_fill_words(s, o->components, 2);
     if (singular) pgi_for_eighths(s, n, held);
-    pgi_fill_words(s, o->components, 1);
-    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->component, cells, capacity, o->components, 1});
+    pgi_label_number number = {o->kind, parent, o->component, cells, capacity, o->components, 1, NULL};
+    pgi_for_each(s, cells, number);
     pgi_prefix_sum(s, o->component, cells, NULL, o->scan, o->components);
-    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->component, cells, capacity, o->components, 0});
+    number.counts = 0, number.wanted = singular ? o->components : NULL;
+    pgi_for_each(s, cells, number);
 }
 
 // The components of the mask as it is.
@@ -20811,7 +20830,7 @@ static PGI_HD inline float pgi_packed_slide(unsigned word, int d, float unit = P
 static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
 {
     pgi_weights w;
-    w.own = 1 - (float)(word >> 24) * (1.0f / PGI_WEIGHT_STEPS);
+    w.own = (float)(PGI_WEIGHT_STEPS - (word >> 24)) * (1.0f / PGI_WEIGHT_STEPS);    // 0 outside, contracted or not
     PGI_UNROLLED
     for (int d = 0; d < 3; d++) w.own -= w.slide[d] = pgi_packed_slide(word, d);
     return w;
@@ -23518,14 +23537,14 @@ struct pgi_set_cells {
     pgi_cells *cells;
     pgi_cells value;
     int64_t *bad;     // what is wrong, and what had no room; or NULL
-    int64_t fluid;    // see pgi_check_media
+    int64_t fluid;    // see pgi_check_media; 1: as before
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         *cells = value;
         if (!bad) return;
         bad[0] = (int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT;
-        bad[1] = fluid;
+        if (fluid < 1) bad[1] = fluid;
         bad[2] = 0;
     }
 };
@@ -23536,7 +23555,7 @@ static void pgi_read_media(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const pgi_check_media check = pgi_media_of(s);
-    pgi_set_cells set = {o->cells, o->value_of_cells, o->bad, o->checked == 1 ? -1 : 0};
+    pgi_set_cells set = {o->cells, o->value_of_cells, o->bad, o->checked == 1 ? -1 : o->checked == 3};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
     pgi_for_each(s, 1, set);
@@ -24166,7 +24185,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->overflow = o->bad ? o->bad + 2 : NULL;
     o->component_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
     o->component = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
-    o->components = (int *)pgi_take_block(arena, sizeof(int));
+    o->components = (int *)pgi_take_block(arena, 2 * sizeof(int));
     o->weight = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->component_capacity);
     o->sum = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->component_capacity);
     o->values_capacity = work.cells.air_values + work.cells.solid_fluxes;
@@ -25862,7 +25881,7 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         pgi_add_text(to, room,
                      "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: "
                      "balance sources, in- and outflow",
-                     r->singular_components > 1 ? " in a component" : "", st->removed);
+                     r->singular_components > 1 ? " in a component" : "", r->removed_mean);
     else
         pgi_add_text(to, room, "%s", s->warning);
 }
@@ -25875,7 +25894,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->rhs_norm = st->rhs_norm;
     r->first_residual = st->first;
     r->residual = st->last;
-    r->removed_mean = st->removed;
+    r->removed_mean = fabs(st->removed_single) > fabs(st->removed) ? st->removed_single : st->removed;
     r->floor = st->history_count ? fmax(st->floor, st->underflow) : NAN;
     r->factor = pgi_factor(st);
     r->problem = st->problem;
@@ -25886,7 +25905,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->history_count = st->history_count;
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
-    r->singular_components = st->components;
+    r->singular_components = st->components + st->single;
     pgi_write_warning(s, st, r);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
@@ -28328,7 +28347,7 @@ template <class Work> static pg_status pgi_run_piece(pg_solver *s, const void *u
 static void pgi_begin_piece(pg_solver *s)
 {
     if (!s->masked) return;
-    pgi_gather(s, 1);
+    pgi_gather(s, 0);
     pgi_clear_cells(s, s->outer.u, s->outer.u);
 }
 
@@ -28606,7 +28625,7 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->outer, s->outer.points)))
     for (int64_t row = 0; row < rows; row++)
         for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
-    s->obstacles.checked = s->comm ? 0 : bad[1] ? 1 : 2;
+    s->obstacles.checked = s->comm ? 0 : !mask && s->desc.cells.mask ? 3 : bad[1] ? 1 : 2;
     return pgi_judge_media(s, check, bad[0], s->desc.lo);
 }
 
@@ -28713,7 +28732,10 @@ static pg_status pgi_check_given_cells(pg_solver *s, const pg_cells *given, pgi_
     PGI_WRONG_IF(!given, "cells is NULL; pass the address of a pg_cells with what has changed");
     PGI_TRY(pgi_check_is_masked(s, "pg_set_cells"));
     c->mask = given->mask != NULL;
-    c->coefficients = given->beta_face[0] || given->beta_cell || given->openness[0] || given->alpha_cell;
+    pg_desc fields = s->desc;
+    fields.cells = *given;
+    for (int q = 0; q < 8; q++)    // those that there are: others are refused, and outdate nothing
+        c->coefficients |= *pgi_media_field(&fields, q) && *pgi_media_field(&c->next, q);
     const int entries[2] = {pgi_given_entries(given->air_value, given->air_values),
                             pgi_given_entries(given->solid_flux, given->solid_fluxes)};
     const pg_cells *const own = &s->desc.cells;
