@@ -267,8 +267,9 @@ static const double PGI_APART_OF_SURFACE = 0.03, PGI_BARRIER_COUNTS = 16;
 static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
 // Spacings that differ by so much leave strong links along one axis alone, and lists half as many nodes as cells.
 static const double PGI_FLAT_RATIO = 5;
-// A labyrinth: in this part of all coarse cells a fluid cell has on average at most so many strong links to other ones.
-static const double PGI_LABYRINTH_PART = 0.5, PGI_LABYRINTH_WAYS = 2.5;
+// A labyrinth: fluid cells have a wall along so many axes on average, of all axes but one, as in corridors of 1 to 3 cells.
+// Wider ones, and gaps between plates in 3D, do as well without more work in a cycle.
+static const double PGI_LABYRINTH_WALLS = 0.6;
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>structs
@@ -23599,7 +23600,8 @@ static void pgi_clear_lattice(pg_solver *s)
 // What pgi_choose_levels asks of all coarse cells
 enum pgi_measured {
     PGI_COARSE_FLUID,      // those with fluid
-    PGI_COARSE_NARROW,     // those whose cells have few strong links, as in corridors
+    PGI_FLUID_CELLS,       // their cells with fluid
+    PGI_WALLED_AXES,       // and the axes along which these lack a strong link, where nothing else holds them
     PGI_COARSE_APART,      // those with several parts, each with a say of its own: a grid of coarse cells would join them
     PGI_PARTS_FOLLOW,      // parts that are weakly linked for a neighbour in the coarse cell, not for themselves
     PGI_PARTS,             // all parts that no strong link joins: the nodes of a robust level
@@ -23627,13 +23629,14 @@ struct pgi_measure_parts {
     PGI_HD void count(int I, int J, int K, int64_t sum[PGI_MEASURES]) const
     {
         const int coarse[3] = {I, J, K};
-        int fluid = 0, ways = 0, alone = 0;
+        int fluid = 0, walls = 0, alone = 0;
         pgi_coarse_cell p(fine.n, coarse, [&](const int at[3]) { return fine.row(at); });
         p.join([&](int e, int other, float c) { return p.is_strong(e, c) && p.is_strong(other, c); });
         for (int e = 0; e < 8; e++) {
             if (p.part[e] < 0) continue;
             fluid++;
-            for (int q = 0; q < 6; q++) ways += p.is_strong(e, p.c[e][q]);
+            for (int a = 0; a < 3 && !p.is_strong(e, p.shift[e]); a++)
+                walls += fine.n[a] > 1 && !(p.is_strong(e, p.c[e][2 * a]) && p.is_strong(e, p.c[e][2 * a + 1]));
         }
         for (int part = 0; part < 8 && fluid; part++) {
             int held, out, follows;
@@ -23643,7 +23646,7 @@ struct pgi_measure_parts {
             alone += out && !held && !follows;
         }
         sum[PGI_COARSE_FLUID] += fluid > 0;
-        sum[PGI_COARSE_NARROW] += fluid > 0 && ways <= PGI_LABYRINTH_WAYS * fluid;
+        sum[PGI_FLUID_CELLS] += fluid, sum[PGI_WALLED_AXES] += walls;
         sum[PGI_COARSE_APART] += alone > 1;
     }
     PGI_HD void operator()(int run, int J, int K) const
@@ -23662,14 +23665,6 @@ static void pgi_measure_finest(pg_solver *s)
     pgi_store_finest(s);
     pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
     pgi_for_points(s, runs, body);
-}
-
-static void pgi_name_cycle(pg_solver *s)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    if (s->accelerated)
-        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s%s%s",
-                 o->by_cells ? ", coarse cells" : "", o->robust ? ", robust" : "", o->labyrinth ? ", labyrinth" : "");
 }
 
 // A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
@@ -23694,9 +23689,11 @@ static void pgi_choose_levels(pg_solver *s)
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
     const int weakly_held = d->cells.alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
     const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->cells.mask || d->cells.openness[0]) && points <= PGI_ROOM_SURE);
-    o->labyrinth = !robust && !varies && s->desc.dim > 1 &&
-                   (double)found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * (double)found[PGI_COARSE_FLUID];
-    o->robust = o->room != PGI_ROOM_NONE && (robust || safe || (o->labyrinth && points <= PGI_ROOM_SURE));
+    const double walls = PGI_LABYRINTH_WALLS * (s->desc.dim - 1) * (double)found[PGI_FLUID_CELLS];
+    o->labyrinth = !robust && !varies && s->desc.dim > 1 && (double)found[PGI_WALLED_AXES] > walls;
+    // In 2D visits alone are faster.
+    const int both = o->labyrinth && s->desc.dim == 3 && points <= PGI_ROOM_SURE;
+    o->robust = o->room != PGI_ROOM_NONE && (robust || safe || both);
     pgi_arena arena = {s->workspace, NULL, o->levels_at};
     pgi_layout_levels(s, &arena);
     const int fits = o->room == PGI_ROOM_FULL || found[PGI_PARTS] <= o->list[0].capacity;
@@ -23706,7 +23703,6 @@ static void pgi_choose_levels(pg_solver *s)
         pgi_layout_levels(s, &arena);
     }
     if (o->begun && o->kind_of_levels() == kind) o->small = small;    // as pgi_choose_small found, and in graphs
-    pgi_name_cycle(s);
 }
 
 // media: mask or coefficients are new; else alpha is
@@ -24229,7 +24225,6 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
 #else
 static pg_status pgi_begin_masked(pg_solver *) { return PG_OK; }
 static void pgi_layout_obstacles(pg_solver *, const pgi_hierarchy *, pgi_arena *) {}
-static void pgi_name_cycle(pg_solver *) {}
 static void pgi_refresh(pg_solver *, int) {}
 static void pgi_gather(pg_solver *, int) {}
 static void pgi_clear_cells(pg_solver *, pgi_grid, pgi_grid) {}
@@ -25907,7 +25902,13 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     r->singular_components = st->components + st->single;
     pgi_write_warning(s, st, r);
-    snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
+    const pgi_obstacles *const o = s->masked && s->multigrid ? &s->obstacles : NULL;
+    pgi_add_text(r->method, sizeof r->method, "%s%s%s%s",
+                 o && s->accelerated ? "PG_CG around a symmetric cycle among obstacles"
+                 : s->chosen[0]      ? s->chosen
+                                     : pgi_method_of(s),
+                 o && o->by_cells ? ", coarse cells" : "", o && o->robust ? ", robust" : "",
+                 o && o->labyrinth ? ", labyrinth" : "");
     r->accelerated = s->accelerated;
     if ((st->go || st->goes_on) && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     if (r->outcome == PG_NOT_RUN) {
@@ -27642,7 +27643,6 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     pgi_turn(&s->desc, &s->work);
     pgi_prepare_choice(s);
-    pgi_name_cycle(s);
     pgi_warn_of_empty_lists(s);
     s->observe = pgi_monitor;
     s->program = pgi_program;
