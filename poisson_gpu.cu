@@ -19637,7 +19637,8 @@ template <class T> struct pgi_cell_residual {
         const T right = f.base ? pgi_data<T>(f)[i + j * f.sj + k * f.sk] : (T)0;
         const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
         const T residual = f.base ? right - v.au : v.au;
-        const T value = v.diagonal > 0 ? (narrow ? (T)a.b.state->scale * residual : residual) : (T)0;
+        const int live = a.kind[pgi_cell_at(a.b, i, j, k)] & PGI_LIVE;
+        const T value = live ? (narrow ? (T)a.b.state->scale * residual : residual) : (T)0;
         pgi_set_value<T>(pgi_vector_at<T>(out, narrow, i + j * out.sj + k * out.sk), narrow, 0, value);
     }
 };
@@ -20650,9 +20651,8 @@ static void pgi_gather(pg_solver *s, int compatible)
         const pgi_add_values add = {a, o->values, o->values_capacity, s->work.beta, f, narrow};
         pgi_for_each(s, o->values_capacity, add);
     }
-    if (s->cuda || o->components[1])
-        pgi_clear_grid(s, f, f, narrow, o->components + 1, compatible ? &s->state->largest_single : NULL);
     if (!compatible) return;
+    if (s->cuda || o->components[1]) pgi_clear_grid(s, f, f, narrow, o->components + 1, &s->state->largest_single);
     pgi_project(s, f, PGI_MEANS_OF_RHS, f);
     counts.ends = 1;
     pgi_for_each(s, 1, counts);
@@ -28348,6 +28348,7 @@ static void pgi_begin_piece(pg_solver *s)
 {
     if (!s->masked) return;
     pgi_gather(s, 0);
+    pgi_clear_cells(s, s->outer.f, s->outer.f);    // also f of cells without a row
     pgi_clear_cells(s, s->outer.u, s->outer.u);
 }
 
