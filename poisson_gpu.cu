@@ -267,8 +267,9 @@ static const double PGI_APART_OF_SURFACE = 0.03, PGI_BARRIER_COUNTS = 16;
 static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
 // Spacings that differ by so much leave strong links along one axis alone, and lists half as many nodes as cells.
 static const double PGI_FLAT_RATIO = 5;
-// A labyrinth: in this part of all coarse cells a fluid cell has on average at most so many strong links to other ones.
-static const double PGI_LABYRINTH_PART = 0.5, PGI_LABYRINTH_WAYS = 2.5;
+// A labyrinth: fluid cells have a wall along so many axes on average, of all axes but one, as in corridors of 1 to 3 cells.
+// Wider ones, and gaps between plates in 3D, do as well without more work in a cycle.
+static const double PGI_LABYRINTH_WALLS = 0.6;
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>structs
@@ -432,18 +433,18 @@ struct pgi_state : pgi_call {
     unsigned face_mask;    // bit q: face q has data that are not 0
     double volume;         // sum of the weights
     double mean;                        // to be removed from f
-    double removed;                     // mean, as the report has it
+    double removed, removed_single;     // mean, as the report has it; that of a singular component of one cell
     double shift;                       // to be removed from u
     double scale;                       // PG_MIXED
     int valid, go, inner;               // gates, see pgi_gate; inner: iterations until the next check
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
     int left_at;                        // the iteration that the method was left after, or 0
     int goes_on;                        // and the solve is to go on
-    int components;                     // that are singular
+    int components, single;             // that are singular; and those of one cell
     int closed;                         // components of the fluid that are singular where alpha is 0
     int merged, lost;                   // there was no room for all parts of the fluid; for all components
     int empty;                          // there is no fluid
-    unsigned long long largest_mean;    // bits of the largest one that was removed from a component
+    unsigned long long largest_mean, largest_single;    // bits of the largest ones that were removed
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
@@ -979,9 +980,9 @@ struct pgi_obstacles {
     pgi_side_value *values;
     int values_capacity, air_values;
     int64_t *bad;         // see pgi_check_media; then `overflow`, and the numbers of pgi_measure_parts
-    int checked;          // what pgi_read_media reads next has been checked in host memory already: 1; 2: it has no fluid
+    int checked;    // in host memory, what pgi_read_media reads next: 1; 2: it has no fluid; 3: coefficients alone
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
-    // Singular components: the number of each cell's, -1: none, or no room; how many; weights, and sums over them
+    // Singular components: the number of each cell's, -1: none, or no room; how many, and of one cell; weights, sums
     int *component, *components;
     int64_t *weight, *sum;
     int component_capacity;
@@ -2404,7 +2405,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
 static PGI_HD inline void pgi_begin(pgi_state *st, uint64_t now)
 {
     st->start_ns = now;
-    st->mean = st->removed = st->shift = 0;
+    st->mean = st->removed = st->removed_single = st->shift = 0;
     st->scale = 1;
     st->valid = 1;
     pgi_schedule_first(st);
@@ -2738,7 +2739,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
 // Whether more than rounding was subtracted from f to make a singular problem solvable.
 static PGI_HD inline int pgi_is_incompatible(const pgi_state *st)
 {
-    const double mean = fabs(st->removed) * st->unit;
+    const double mean = fmax(fabs(st->removed), fabs(st->removed_single)) * st->unit;
     return mean > (st->epsilon > DBL_EPSILON ? 1e-4 : 1e-6) * fmax(mean, st->rhs_norm);
 }
 
@@ -19672,7 +19673,8 @@ template <class T> struct pgi_cell_residual {
         const T right = f.base ? pgi_data<T>(f)[i + j * f.sj + k * f.sk] : (T)0;
         const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
         const T residual = f.base ? right - v.au : v.au;
-        const T value = v.diagonal > 0 ? (narrow ? (T)a.b.state->scale * residual : residual) : (T)0;
+        const int live = a.kind[pgi_cell_at(a.b, i, j, k)] & PGI_LIVE;
+        const T value = live ? (narrow ? (T)a.b.state->scale * residual : residual) : (T)0;
         pgi_set_value<T>(pgi_vector_at<T>(out, narrow, i + j * out.sj + k * out.sk), narrow, 0, value);
     }
 };
@@ -20019,7 +20021,6 @@ enum pgi_bad_media {
     PGI_BAD_OPENNESS = 4,
     PGI_BAD_BETA_CELL = 7,
     PGI_BAD_ALPHA_CELL,
-    PGI_NO_FLUID,
     PGI_MEDIA_FINE
 };
 enum { PGI_BAD_SHIFT = 48 };
@@ -20212,7 +20213,7 @@ struct pgi_mark_plain {
     }
 };
 
-// f as the equation has it, in a grid of its own: with the boundary data of faces; 0 where there is no row.
+// f as the equation has it, in a grid of its own: with the boundary data of faces; 0 outside.
 struct pgi_gather_rhs {
     pgi_cell_operator<double> a;
     const pgi_faces *faces;
@@ -20228,7 +20229,7 @@ struct pgi_gather_rhs {
     {
         const int64_t cell = pgi_cell_at(a.b, i, j, k);
         double sum = 0;
-        if (pgi_has_row(a, a.kind[cell], cell)) {
+        if (a.kind[cell] & PGI_LIVE) {
             const int at[3] = {i, j, k};
             const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k,
                                       i + (int64_t)faces->n[0] * j};
@@ -20279,7 +20280,7 @@ struct pgi_add_values {
     PGI_HD void operator()(int64_t e) const
     {
         const int64_t cell = list[e].cell, nx = a.b.axis[0].n, ny = a.b.axis[1].n;
-        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !pgi_has_row(a, a.kind[cell], cell)) return;
+        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(a.kind[cell] & PGI_LIVE)) return;
         const int at[3] = {(int)(cell % nx), (int)(cell / nx % ny), (int)(cell / nx / ny)};
         const int64_t place = at[0] + at[1] * to.sj + at[2] * to.sk;
         double sum = pgi_point_of(to, narrow, place);
@@ -20288,23 +20289,47 @@ struct pgi_add_values {
     }
 };
 
-// to = from in rows, 0 elsewhere
+// Bits of |mean|, of Inf and NaN the largest, in place of *largest if they are larger; the last one tells the sign.
+static PGI_HD inline void pgi_note_mean(unsigned long long *largest, double mean)
+{
+    const double size = fabs(mean);
+    unsigned long long bits;
+    memcpy(&bits, &size, sizeof bits);
+    bits = (bits & ~1ull) | (mean < 0 ? 1 : 0);
+    if (bits > *(const volatile unsigned long long *)largest) pgi_atomic_max(largest, bits);
+}
+static PGI_HD inline double pgi_noted_mean(unsigned long long largest)
+{
+    const unsigned long long bits = largest & ~1ull;
+    double mean;
+    memcpy(&mean, &bits, sizeof mean);
+    return largest & 1 ? -mean : mean;
+}
+
+// to = from in rows, 0 elsewhere, where *wanted is not 0 (NULL: always). A fluid cell without a row is a singular
+// component by itself: all of f is its mean there.
 struct pgi_clear_outside {
     pgi_cell_operator<double> a;
     pgi_grid from, to;
     int narrow;
+    const int *wanted;
+    unsigned long long *largest;    // of these means; or NULL
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int64_t cell = pgi_cell_at(a.b, i, j, k), at = i + j * to.sj + k * to.sk;
-        if (!pgi_has_row(a, a.kind[cell], cell))
-            pgi_set_point(to, narrow, at, 0);
-        else if (from.base != to.base)
+        if (wanted && !*wanted) return;
+        if (!pgi_has_row(a, a.kind[cell], cell)) {
+            const double mean = largest && a.kind[cell] & PGI_LIVE ? pgi_point_of(to, narrow, at) : 0;
+            if (mean != 0) pgi_note_mean(largest, mean);
+            pgi_set_point(to, narrow, at, pgi_finite(mean) ? 0 : mean);    // NaN and Inf are found by others
+        } else if (from.base != to.base)
             pgi_set_point(to, narrow, at, pgi_point_of(from, narrow, i + j * from.sj + k * from.sk));
     }
 };
-static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow)
+static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow, const int *wanted = NULL,
+                           unsigned long long *largest = NULL)
 {
-    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow};
+    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow, wanted, largest};
     pgi_for_points(s, s->outer.n, body);
 }
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
@@ -20425,17 +20450,17 @@ struct pgi_label_unite {
     }
 };
 
-// Marks the first cell of each component that something holds.
+// Marks the first cell of each component that something holds, and counts those of one cell, which need no sums.
 struct pgi_label_held {
     pgi_cell_operator<double> a;
     const unsigned char *kind;
-    int *parent;
+    int *parent, *single;
     PGI_HD void operator()(int eighth, int j, int k) const
     {
         const pgi_axis<double> *const axis = a.b.axis;
         const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         const uint64_t live = pgi_bits_of(e.own, 6);
-        uint64_t held = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0);    // without links it is no singular component
+        uint64_t held = 0, alone = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0) & live;
         for (int q = 0; q < 6 && live; q++) {
             uint64_t outer;
             const uint64_t there = e.beside(q, &outer);
@@ -20443,20 +20468,24 @@ struct pgi_label_held {
         }
         for (int b = 0; b < e.count && live && a.cells->alpha_cell; b++)
             held |= (uint64_t)(pgi_coefficient(a.cells, a.cells->alpha_cell, e.at + b) > 0) << 8 * b;
-        held &= live;
-        for (int b = 0; b < e.count && held; b++)    // all who write write the same
+        alone &= ~held;
+        held = (held | alone) & live;
+        for (int b = 0; b < e.count && held; b++) {    // all who write write the same
             if (held >> 8 * b & 1) *(volatile int *)(parent + pgi_root_of(parent, (int)e.at + b)) = PGI_HELD;
+            if (alone >> 8 * b & 1) pgi_atomic_next(single);
+        }
     }
 };
 
 // 1 for the first cell of a singular component, which counts them; after the prefix sum, the component's number for
-// every cell of it. Where there is none, nothing more is done.
+// every cell of it, where *wanted is not 0 (NULL: always).
 struct pgi_label_number {
     const unsigned char *kind;
     int *parent, *component;    // component: in place, the entry of a component's first cell keeps its value
     int64_t cells;
     int capacity, *components, counts;
-    PGI_HD int64_t count() const { return counts || *components ? cells : 0; }
+    const int *wanted;
+    PGI_HD int64_t count() const { return wanted && !*wanted ? 0 : cells; }
     PGI_HD void count_first(int64_t i) const
     {
         component[i] = kind[i] & PGI_LIVE && parent[i] == (int)i;
@@ -20518,13 +20547,6 @@ struct pgi_sum_parts {
     double largest_weight, most;
     unsigned long long *found;
     int64_t *sum;
-    PGI_HD void find(double v) const
-    {
-        const double size = fabs(v);
-        unsigned long long bits;    // of Inf and NaN the largest
-        memcpy(&bits, &size, sizeof bits);
-        if (bits > *(const volatile unsigned long long *)found) pgi_atomic_max(found, bits);
-    }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const pgi_state *const st = a.b.state;
@@ -20535,7 +20557,7 @@ struct pgi_sum_parts {
                      unit = !x.base            ? 1
                             : most == OF_STATE ? st->sums[3] / st->unit_of_sums
                                                : most;
-        if (x.base && most == TO_BE_FOUND) find(v);
+        if (x.base && most == TO_BE_FOUND) pgi_note_mean(found, v);
         if (!(unit > 0) || !pgi_finite(unit)) return;
         int64_t half[2];
         fixed.split(pgi_weight_in_mean(a, by_openness, i, j, k) / largest_weight * (v / unit), half);
@@ -20559,14 +20581,10 @@ struct pgi_subtract_means {
         const int p = component[pgi_cell_at(b, i, j, k)];
         const double most = b.state->sums[3] / b.state->unit_of_sums;
         if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
-        const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most, size = fabs(mean);
+        const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most;
         const int64_t at = i + j * x.sj + k * x.sk;
         pgi_set_point(x, narrow, at, pgi_point_of(x, narrow, at) - (lifts ? -mean / b.state->alpha : mean));
-        if (!largest) return;
-        unsigned long long bits;    // the last one tells the sign
-        memcpy(&bits, &size, sizeof bits);
-        bits = (bits & ~1ull) | (mean < 0 ? 1 : 0);
-        if (bits > *(const volatile unsigned long long *)largest) pgi_atomic_max(largest, bits);
+        if (largest) pgi_note_mean(largest, mean);
     }
 };
 
@@ -20580,17 +20598,16 @@ struct pgi_count_means {
     PGI_HD void operator()(int64_t) const
     {
         if (ends) {
-            const unsigned long long bits = st->largest_mean & ~1ull;
-            memcpy(&st->removed, &bits, sizeof bits);
-            if (st->largest_mean & 1) st->removed = -st->removed;
+            st->removed = pgi_noted_mean(st->largest_mean), st->removed_single = pgi_noted_mean(st->largest_single);
             return;
         }
         st->closed = *components < capacity ? *components : capacity;
         st->components = st->alpha == 0 ? st->closed : 0;
+        st->single = st->alpha == 0 ? components[1] : 0;
         st->empty = overflow[-1] == 0;    // see pgi_check_media
         st->merged = overflow[0] != 0;
         st->lost = st->alpha == 0 && *components > capacity;
-        st->largest_mean = 0;
+        st->largest_mean = st->largest_single = 0;
     }
 };
 
@@ -20671,6 +20688,7 @@ static void pgi_gather(pg_solver *s, int compatible)
         pgi_for_each(s, o->values_capacity, add);
     }
     if (!compatible) return;
+    if (s->cuda || o->components[1]) pgi_clear_grid(s, f, f, narrow, o->components + 1, &s->state->largest_single);
     pgi_project(s, f, PGI_MEANS_OF_RHS, f);
     counts.ends = 1;
     pgi_for_each(s, 1, counts);
@@ -20689,12 +20707,14 @@ static void pgi_label(pg_solver *s, int singular, int capacity)
     pgi_for_eighths(s, n, begin);
     const pgi_label_unite unite = {a, parent};
     pgi_for_eighths(s, n, unite);
-    const pgi_label_held held = {a, o->kind, parent};
+    const pgi_label_held held = {a, o->kind, parent, o->components + 1};
+    pgi_fill_words(s, o->components, 2);
     if (singular) pgi_for_eighths(s, n, held);
-    pgi_fill_words(s, o->components, 1);
-    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->component, cells, capacity, o->components, 1});
+    pgi_label_number number = {o->kind, parent, o->component, cells, capacity, o->components, 1, NULL};
+    pgi_for_each(s, cells, number);
     pgi_prefix_sum(s, o->component, cells, NULL, o->scan, o->components);
-    pgi_for_each(s, cells, pgi_label_number{o->kind, parent, o->component, cells, capacity, o->components, 0});
+    number.counts = 0, number.wanted = singular ? o->components : NULL;
+    pgi_for_each(s, cells, number);
 }
 
 // The components of the mask as it is.
@@ -20847,7 +20867,7 @@ static PGI_HD inline float pgi_packed_slide(unsigned word, int d, float unit = P
 static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
 {
     pgi_weights w;
-    w.own = 1 - (float)(word >> 24) * (1.0f / PGI_WEIGHT_STEPS);
+    w.own = (float)(PGI_WEIGHT_STEPS - (word >> 24)) * (1.0f / PGI_WEIGHT_STEPS);    // 0 outside, contracted or not
     PGI_UNROLLED
     for (int d = 0; d < 3; d++) w.own -= w.slide[d] = pgi_packed_slide(word, d);
     return w;
@@ -23554,14 +23574,14 @@ struct pgi_set_cells {
     pgi_cells *cells;
     pgi_cells value;
     int64_t *bad;     // what is wrong, and what had no room; or NULL
-    int64_t fluid;    // see pgi_check_media
+    int64_t fluid;    // see pgi_check_media; 1: as before
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         *cells = value;
         if (!bad) return;
         bad[0] = (int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT;
-        bad[1] = fluid;
+        if (fluid < 1) bad[1] = fluid;
         bad[2] = 0;
     }
 };
@@ -23572,7 +23592,7 @@ static void pgi_read_media(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const pgi_check_media check = pgi_media_of(s);
-    pgi_set_cells set = {o->cells, o->value_of_cells, o->bad, o->checked == 1 ? -1 : 0};
+    pgi_set_cells set = {o->cells, o->value_of_cells, o->bad, o->checked == 1 ? -1 : o->checked == 3};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
     pgi_for_each(s, 1, set);
@@ -23616,7 +23636,8 @@ static void pgi_clear_lattice(pg_solver *s)
 // What pgi_choose_levels asks of all coarse cells
 enum pgi_measured {
     PGI_COARSE_FLUID,      // those with fluid
-    PGI_COARSE_NARROW,     // those whose cells have few strong links, as in corridors
+    PGI_FLUID_CELLS,       // their cells with fluid
+    PGI_WALLED_AXES,       // and the axes along which these lack a strong link, where nothing else holds them
     PGI_COARSE_APART,      // those with several parts, each with a say of its own: a grid of coarse cells would join them
     PGI_PARTS_FOLLOW,      // parts that are weakly linked for a neighbour in the coarse cell, not for themselves
     PGI_PARTS,             // all parts that no strong link joins: the nodes of a robust level
@@ -23644,13 +23665,14 @@ struct pgi_measure_parts {
     PGI_HD void count(int I, int J, int K, int64_t sum[PGI_MEASURES]) const
     {
         const int coarse[3] = {I, J, K};
-        int fluid = 0, ways = 0, alone = 0;
+        int fluid = 0, walls = 0, alone = 0;
         pgi_coarse_cell p(fine.n, coarse, [&](const int at[3]) { return fine.row(at); });
         p.join([&](int e, int other, float c) { return p.is_strong(e, c) && p.is_strong(other, c); });
         for (int e = 0; e < 8; e++) {
             if (p.part[e] < 0) continue;
             fluid++;
-            for (int q = 0; q < 6; q++) ways += p.is_strong(e, p.c[e][q]);
+            for (int a = 0; a < 3 && !p.is_strong(e, p.shift[e]); a++)
+                walls += fine.n[a] > 1 && !(p.is_strong(e, p.c[e][2 * a]) && p.is_strong(e, p.c[e][2 * a + 1]));
         }
         for (int part = 0; part < 8 && fluid; part++) {
             int held, out, follows;
@@ -23660,7 +23682,7 @@ struct pgi_measure_parts {
             alone += out && !held && !follows;
         }
         sum[PGI_COARSE_FLUID] += fluid > 0;
-        sum[PGI_COARSE_NARROW] += fluid > 0 && ways <= PGI_LABYRINTH_WAYS * fluid;
+        sum[PGI_FLUID_CELLS] += fluid, sum[PGI_WALLED_AXES] += walls;
         sum[PGI_COARSE_APART] += alone > 1;
     }
     PGI_HD void operator()(int run, int J, int K) const
@@ -23679,14 +23701,6 @@ static void pgi_measure_finest(pg_solver *s)
     pgi_store_finest(s);
     pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
     pgi_for_points(s, runs, body);
-}
-
-static void pgi_name_cycle(pg_solver *s)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    if (s->accelerated)
-        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s%s%s",
-                 o->by_cells ? ", coarse cells" : "", o->robust ? ", robust" : "", o->labyrinth ? ", labyrinth" : "");
 }
 
 // A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
@@ -23711,9 +23725,11 @@ static void pgi_choose_levels(pg_solver *s)
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
     const int weakly_held = d->cells.alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
     const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->cells.mask || d->cells.openness[0]) && points <= PGI_ROOM_SURE);
-    o->labyrinth = !robust && !varies && s->desc.dim > 1 &&
-                   (double)found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * (double)found[PGI_COARSE_FLUID];
-    o->robust = o->room != PGI_ROOM_NONE && (robust || safe || (o->labyrinth && points <= PGI_ROOM_SURE));
+    const double walls = PGI_LABYRINTH_WALLS * (s->desc.dim - 1) * (double)found[PGI_FLUID_CELLS];
+    o->labyrinth = !robust && !varies && s->desc.dim > 1 && (double)found[PGI_WALLED_AXES] > walls;
+    // In 2D visits alone are faster.
+    const int both = o->labyrinth && s->desc.dim == 3 && points <= PGI_ROOM_SURE;
+    o->robust = o->room != PGI_ROOM_NONE && (robust || safe || both);
     pgi_arena arena = {s->workspace, NULL, o->levels_at};
     pgi_layout_levels(s, &arena);
     const int fits = o->room == PGI_ROOM_FULL || found[PGI_PARTS] <= o->list[0].capacity;
@@ -23723,7 +23739,6 @@ static void pgi_choose_levels(pg_solver *s)
         pgi_layout_levels(s, &arena);
     }
     if (o->begun && o->kind_of_levels() == kind) o->small = small;    // as pgi_choose_small found, and in graphs
-    pgi_name_cycle(s);
 }
 
 // media: mask or coefficients are new; else alpha is
@@ -24202,7 +24217,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->overflow = o->bad ? o->bad + 2 : NULL;
     o->component_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
     o->component = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
-    o->components = (int *)pgi_take_block(arena, sizeof(int));
+    o->components = (int *)pgi_take_block(arena, 2 * sizeof(int));
     o->weight = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->component_capacity);
     o->sum = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->component_capacity);
     o->values_capacity = work.cells.air_values + work.cells.solid_fluxes;
@@ -24246,7 +24261,6 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
 #else
 static pg_status pgi_begin_masked(pg_solver *) { return PG_OK; }
 static void pgi_layout_obstacles(pg_solver *, const pgi_hierarchy *, pgi_arena *) {}
-static void pgi_name_cycle(pg_solver *) {}
 static void pgi_refresh(pg_solver *, int) {}
 static void pgi_gather(pg_solver *, int) {}
 static void pgi_clear_cells(pg_solver *, pgi_grid, pgi_grid) {}
@@ -25903,10 +25917,10 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      "with PG_ROBUST_RANDOM");
     else if (pgi_is_incompatible(st) && !closed && !s->desc.cells.mask)
         pgi_add_text(to, room, "the mean of f, %.3g, was subtracted, as a uniform neutralising background: all is periodic",
-                     st->removed);
+                     r->removed_mean);
     else if (pgi_is_incompatible(st))
         pgi_add_text(to, room, "f is not compatible%s: its mean, %.3g, was subtracted; %s",
-                     r->singular_components > 1 ? " in a component" : "", st->removed,
+                     r->singular_components > 1 ? " in a component" : "", r->removed_mean,
                      nodes ? "balance sources, in- and outflow, or give PG_CELL, if f is at the centres of cells"
                            : "sum w f + boundary flux must be 0: balance sources, in- and outflow");
     else if (s->is_direct && !s->mixed && !s->fastest && st->stop.guess == PG_GUESS_U && !s->warning[0])
@@ -25923,7 +25937,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->rhs_norm = st->rhs_norm;
     r->first_residual = st->first;
     r->residual = st->last;
-    r->removed_mean = st->removed;
+    r->removed_mean = fabs(st->removed_single) > fabs(st->removed) ? st->removed_single : st->removed;
     r->floor = st->history_count ? fmax(st->floor, st->underflow) : NAN;
     r->factor = pgi_factor(st);
     r->problem = st->problem;
@@ -25934,9 +25948,15 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->history_count = st->history_count;
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
-    r->singular_components = st->components;
+    r->singular_components = st->components + st->single;
     pgi_write_warning(s, st, r);
-    snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
+    const pgi_obstacles *const o = s->masked && s->multigrid ? &s->obstacles : NULL;
+    pgi_add_text(r->method, sizeof r->method, "%s%s%s%s",
+                 o && s->accelerated ? "PG_CG around a symmetric cycle among obstacles"
+                 : s->chosen[0]      ? s->chosen
+                                     : pgi_method_of(s),
+                 o && o->by_cells ? ", coarse cells" : "", o && o->robust ? ", robust" : "",
+                 o && o->labyrinth ? ", labyrinth" : "");
     r->accelerated = s->accelerated;
     if ((st->go || st->goes_on) && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     if (r->outcome == PG_NOT_RUN) {
@@ -27688,7 +27708,6 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     pgi_turn(&s->desc, &s->work);
     pgi_prepare_choice(s);
-    pgi_name_cycle(s);
     pgi_warn_of_omissions(desc, s);
     s->observe = pgi_monitor;
     s->program = pgi_program;
@@ -28372,7 +28391,8 @@ template <class Work> static pg_status pgi_run_piece(pg_solver *s, const void *u
 static void pgi_begin_piece(pg_solver *s)
 {
     if (!s->masked) return;
-    pgi_gather(s, 1);
+    pgi_gather(s, 0);
+    pgi_clear_cells(s, s->outer.f, s->outer.f);    // also f of cells without a row
     pgi_clear_cells(s, s->outer.u, s->outer.u);
 }
 
@@ -28649,7 +28669,7 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->outer, s->outer.points)))
     for (int64_t row = 0; row < rows; row++)
         for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
-    s->obstacles.checked = s->comm ? 0 : bad[1] ? 1 : 2;
+    s->obstacles.checked = s->comm ? 0 : !mask && s->desc.cells.mask ? 3 : bad[1] ? 1 : 2;
     return pgi_judge_media(s, check, bad[0], s->desc.lo);
 }
 
@@ -28756,7 +28776,10 @@ static pg_status pgi_check_given_cells(pg_solver *s, const pg_cells *given, pgi_
     PGI_WRONG_IF(!given, "cells is NULL; pass the address of a pg_cells with what has changed");
     PGI_TRY(pgi_check_is_masked(s, "pg_set_cells"));
     c->mask = given->mask != NULL;
-    c->coefficients = given->beta_face[0] || given->beta_cell || given->openness[0] || given->alpha_cell;
+    pg_desc fields = s->desc;
+    fields.cells = *given;
+    for (int q = 0; q < 8; q++)    // those that there are: others are refused, and outdate nothing
+        c->coefficients |= *pgi_media_field(&fields, q) && *pgi_media_field(&c->next, q);
     const int entries[2] = {pgi_given_entries(given->air_value, given->air_values),
                             pgi_given_entries(given->solid_flux, given->solid_fluxes)};
     const pg_cells *const own = &s->desc.cells;
