@@ -826,12 +826,8 @@ struct pgi_convolution {
     int margin[3][2];           // points beyond the ends of an axis: ghosts, where they are open
     int size[3];                // of the spectrum: rows, or of periodic columns frequencies
     int nodes;                  // terms of the sum
-    int reach[3];               // steps of a kernel; 0: along a closed axis, where it is known by modes
-    const double *kernel[3];    // reach + 1 values a node; or of all modes
-    const double *cosine[3];    // of a period
-    const int *angle[3];        // of each row, in parts of the period; and the period
-    const double *weight;       // of each node
-    double *factor[3];          // of all rows, a node
+    int reach[3];               // steps of a kernel along an open axis
+    const double *factor[3];    // of all rows, a node
 };
 
 struct pgi_direct {
@@ -14600,7 +14596,7 @@ enum { PGI_GAUSS = 12, PGI_MOST_TIMES = 80 * PGI_GAUSS };
 struct pgi_instants {
     int count;
     double end;    // what follows is a tail
-    double time[PGI_MOST_TIMES], weight[PGI_MOST_TIMES];
+    double time[PGI_MOST_TIMES + 1], weight[PGI_MOST_TIMES + 1];    // one more: of a constant
 };
 
 // Nodes and weights on (0, 1): Newton's method for the roots of Legendre's polynomial.
@@ -14692,7 +14688,7 @@ static void pgi_heat_kernel(double x, int reach, double *to)
     }
     double ratio = 0, sum = 0;    // sum: of all above, over what is below
     for (int n = reach + (int)(9 * sqrt(x)) + 40; n > 0; n--) {
-        ratio = 1 / (2 * n / x + ratio);
+        ratio = 1 / (n * (2 / x) + ratio);
         sum = ratio * (1 + sum);
         if (n <= reach) to[n] = ratio;
     }
@@ -14770,48 +14766,39 @@ static double pgi_gauge_of_plane(const pg_solver *s, pgi_line *const line[3], co
            at_source;
 }
 
+static void pgi_transform_kernels(pg_solver *s, const pgi_line *l, int axis, double *rows);
+
 // The tables that the spectrum is made of. In a plane, a last term adds a constant to G.
 static void pgi_layout_kernels(pg_solver *s, pgi_line *const line[3], pgi_arena *arena)
 {
     pgi_convolution *const c = &s->direct.convolution;
     if (!c->some) return;
     static thread_local pgi_instants times;
-    void *host;
     pgi_find_times(s, line, &times);
     const int gauge = pgi_open_axes(line) == 2 && pgi_has_slow_mode(line, s->desc.alpha), nodes = times.count + gauge;
     c->nodes = nodes;
-    c->weight = (const double *)pgi_take_table(arena, (size_t)nodes * sizeof(double), &host);
-    if (host) memcpy(host, times.weight, (size_t)times.count * sizeof(double));
-    if (host && gauge) ((double *)host)[times.count] = pgi_gauge_of_plane(s, line, &times);
+    if (gauge) times.weight[times.count] = pgi_gauge_of_plane(s, line, &times);
     for (int a = 0; a < 3; a++) {
         const pgi_line *const l = line[a];
-        const int open = pgi_is_open(l), count = open ? c->reach[a] + 1 : c->size[a];
-        c->kernel[a] = (const double *)pgi_take_table(arena, (size_t)nodes * (size_t)count * sizeof(double), &host);
-        for (int q = 0; q < nodes && host; q++) {
-            double *const to = (double *)host + (size_t)q * (size_t)count;
-            const double time = times.time[q < times.count ? q : 0] / (l->h * l->h);
-            if (q < times.count && open)
-                pgi_is_spectral(&s->work) ? pgi_spectral_kernel(time, c->reach[a], to)
-                                          : pgi_heat_kernel(2 * time, c->reach[a], to);
-            for (int k = 0; k < count && (q == times.count || !open); k++) {
-                const double lambda = open ? 0 : pgi_mode_eigenvalue(l, pgi_mode_in_row(s->direct.along[a], k));
-                to[k] = open ? 1 : q < times.count ? exp(-lambda * times.time[q]) : lambda == 0;
-            }
+        const int open = pgi_is_open(l), size = c->size[a], reach = c->reach[a];
+        double *rows;
+        c->factor[a] =
+            (const double *)pgi_take_table(arena, (size_t)nodes * (size_t)size * sizeof *rows, (void **)&rows);
+        for (int k = 0; k < size && rows && !open; k++) {
+            const double lambda = pgi_mode_eigenvalue(l, pgi_mode_in_row(s->direct.along[a], k));
+            for (int q = 0; q < nodes; q++)
+                rows[q * (int64_t)size + k] = q < times.count ? exp(-lambda * times.time[q]) : lambda == 0;
         }
-        if (!open) continue;
-        const pgi_line padded = pgi_padded(l, s->direct.along[a].series[0].n);
-        double p, period;
-        pgi_mode_angle(&padded, 0, &p, &period);
-        c->cosine[a] = (const double *)pgi_take_table(arena, (size_t)period * sizeof(double), &host);
-        for (int k = 0; k < (int)period && host; k++) ((double *)host)[k] = pgi_root(k, (int64_t)period).x;
-        c->angle[a] = (const int *)pgi_take_table(arena, ((size_t)c->size[a] + 1) * sizeof(int), &host);
-        for (int k = 0; k < c->size[a] && host; k++) {
-            const int split = c->complex && a == 0, n = c->size[a] - 1;    // even frequencies, then odd ones
-            const int mode = !split ? pgi_mode_in_row(s->direct.along[a], k) : k <= n / 2 ? 2 * k : 2 * k - n - 1;
-            pgi_mode_angle(&padded, mode, &p, &period);
-            ((int *)host)[k] = (int)p;
+        for (int q = 0; q < nodes && rows && open; q++) {
+            double *const to = rows + q * (int64_t)size, time = times.time[q] / (l->h * l->h);
+            for (int k = 0; k <= reach && q == times.count; k++) to[k] = 1.0 / reach;    // others' size
+            if (q < times.count)
+                pgi_is_spectral(&s->work) ? pgi_spectral_kernel(time, reach, to) : pgi_heat_kernel(2 * time, reach, to);
         }
-        if (host) ((int *)host)[c->size[a]] = (int)period;
+        if (open) times.weight[times.count] *= reach;
+        if (open && rows) pgi_transform_kernels(s, l, a, rows);
+        for (int q = 0; q < nodes && rows && a == 2; q++)
+            for (int k = 0; k < size; k++) rows[q * (int64_t)size + k] *= times.weight[q];
     }
 }
 
@@ -14894,8 +14881,6 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
     pgi_direct *d = &s->direct;
     if (pgi_is_split(s) || d->lines.pieces > 1) pgi_layout_joints(s, arena);
     pgi_convolution *const c = &d->convolution;
-    for (int a = 0; a < 3 && c->some; a++)
-        c->factor[a] = (double *)pgi_take_block(arena, (size_t)c->nodes * (size_t)c->size[a] * sizeof(double));
     if (c->some)
         d->lines.spectrum = pgi_take_block(arena, (size_t)c->size[0] * (size_t)c->size[1] * (size_t)c->size[2] *
                                                       pgi_cycle_element(s->desc.flags));
@@ -15039,6 +15024,47 @@ template <class T, class In, class Out> static void pgi_cpu_transform_tile(const
         result = pgi_cpu_fourier(roots, series.length, x + q * length, y + q * length) - q * length;
     const pgi_numbers<number> at = {result, 1, length, series.inverse};
     for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, out);
+}
+
+// Heat kernels along an axis, by distance, become their transforms, by row. Nodes that share a complex number share its
+// round-off: none may be much larger than others.
+static void pgi_transform_kernels(pg_solver *s, const pgi_line *l, int axis, double *rows)
+{
+    typedef pgi_tile_number<double> number;
+    const pgi_convolution &c = s->direct.convolution;
+    const pgi_transforms &along = s->direct.along[axis];
+    const int size = c.size[axis], reach = c.reach[axis], split = c.complex && axis == 0;
+    const pgi_line padded = pgi_padded(l, along.series[0].n);
+    double p, period;
+    pgi_mode_angle(&padded, 0, &p, &period);
+    pgi_line even = padded;    // half of a period, which is even about both ends
+    even.n = (int)period / 2 + 1, even.node = 1, even.periodic = 0, even.end_b[0] = even.end_b[1] = 1;
+    pgi_series series = pgi_series_of(&even, 0);
+    const size_t length = (size_t)series.length, room = (size_t)even.n + 2 * length * (size_t)series.count,
+                 bytes = room * sizeof(number) + (2 * length + 1) * sizeof(pgi_complex<double>);
+    number *const sums = (number *)malloc(bytes);
+    if (!sums) return pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", bytes);
+    pgi_complex<double> *const roots = (pgi_complex<double> *)(sums + room), *const twiddle = roots + length;
+    for (int k = 0; k < series.length; k++) roots[k] = pgi_root(k, series.length);
+    for (int k = 0; k <= series.length; k++) twiddle[k] = pgi_root(k, 4 * (int64_t)series.length);
+    series.twiddle = twiddle;
+    for (int first = 0; first < c.nodes; first += PGI_TILE) {
+        double *const own = rows + (int64_t)first * size;
+        const int count = c.nodes - first < PGI_TILE ? c.nodes - first : (int)PGI_TILE;
+        const auto in = [&](int d) {
+            number v = {};
+            for (int q = 0; q < count && d <= reach; q++) ((double *)&v)[q] = 2 * own[q * (int64_t)size + d];
+            return v;
+        };
+        const auto out = [&](int k, const number &v) { sums[k] = v; };
+        pgi_cpu_transform_tile<double>(series, roots, in, out, (char *)(sums + even.n));
+        for (int k = 0; k < size; k++) {    // split: even frequencies, then odd ones
+            const int mode = !split ? pgi_mode_in_row(along, k) : 2 * k < size ? 2 * k : 2 * k - size;
+            pgi_mode_angle(&padded, mode, &p, &period);
+            for (int q = 0; q < count; q++) own[q * (int64_t)size + k] = ((double *)&sums[(int)p])[q];
+        }
+    }
+    free(sums);
 }
 
 // What a grid has of the values that a pass takes, and of those that it gives: of a convolution with ghosts, but to u.
@@ -24456,25 +24482,6 @@ static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at
 #if PGI_DIRECT
 namespace
 {
-// The transform of the heat kernel at a node: what the coefficients in a row are multiplied with.
-struct pgi_factors_of_axis {
-    const double *kernel, *cosine, *weight;
-    const int *angle;    // NULL: the kernel is known by modes
-    double *to;
-    int reach, size;
-    PGI_HD void operator()(int row, int node, int) const
-    {
-        const double *const g = kernel + (int64_t)node * (angle ? reach + 1 : size);
-        double sum = angle ? g[0] : g[row];
-        const int step = angle ? angle[row] : 0, period = angle ? angle[size] : 1;
-        PGI_ROLLED
-        for (int d = 1, at = step; d <= reach && angle; d++) {
-            sum += (2 * d == period ? 1 : 2) * g[d] * cosine[at];
-            at = at + step < period ? at + step : at + step - period;
-        }
-        to[(int64_t)node * size + row] = weight ? weight[node] * sum : sum;
-    }
-};
 // Sums of products, some along the last axis at once: the factors of the other axes are looked up once.
 template <class T> struct pgi_make_spectrum {
     enum { TOGETHER = 8 };
@@ -24507,12 +24514,6 @@ static void pgi_begin_convolution(pg_solver *s)
 #if PGI_GPU
     if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
 #endif
-    for (int a = 0; a < 3; a++) {
-        const int n[3] = {c.size[a], c.nodes, 1};
-        const pgi_factors_of_axis body = {c.kernel[a], c.cosine[a], a == 0 ? c.weight : NULL, c.angle[a], c.factor[a],
-                                          c.reach[a],  c.size[a]};
-        pgi_for_points(s, n, body);
-    }
     pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto t) {
         typedef decltype(t) T;
         const pgi_make_spectrum<T> body = {{c.factor[0], c.factor[1], c.factor[2]},
