@@ -444,6 +444,7 @@ struct pgi_state : pgi_call {
     int merged, lost;                   // there was no room for all parts of the fluid; for all components
     int empty;                          // there is no fluid
     unsigned long long largest_mean;    // bits of the largest one that was removed from a component
+    unsigned long long largest_value;   // and of the largest value in components, where their means are worked out
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
@@ -18836,6 +18837,13 @@ namespace
 
 // ---- executors ----
 
+// Whether a body has anything to do, which the device knows; without wanted() it always has.
+template <class BODY> static PGI_HD inline auto pgi_is_wanted(const BODY &body, int) -> decltype(body.wanted())
+{
+    return body.wanted();
+}
+template <class BODY> static PGI_HD inline int pgi_is_wanted(const BODY &, long) { return 1; }
+
 #if PGI_GPU
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_each_kernel(const __grid_constant__ BODY body)
@@ -18876,6 +18884,7 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
+    if (!pgi_is_wanted(body, 0)) return;
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) return;
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
@@ -18952,6 +18961,7 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
         return;
     }
 #endif
+    if (!pgi_is_wanted(body, 0)) return;
     // The fluid may all be in a few planes, so that threads take turns.
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
     const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
@@ -20500,10 +20510,17 @@ static PGI_HD inline double pgi_weight_in_mean(const pgi_cell_operator<double> &
     return volume * fmin(1.0, 1000 * open);
 }
 
+static PGI_HD inline double pgi_double_of(unsigned long long bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
 // Adds up the weights of the cells of each component, those from `first` on, or weight times value. most: of |x|;
-// OF_STATE: what the sums before have found; TO_BE_FOUND: nothing is added up, but it is found.
+// FOUND: at `found`; TO_BE_FOUND: nothing is added up, but it is found.
 struct pgi_sum_parts {
-    enum { OF_STATE = -1, TO_BE_FOUND = 0 };
+    enum { FOUND = -1, TO_BE_FOUND = 0 };
     pgi_cell_operator<double> a;
     const int *part, *parts;    // parts: 0: there are none; or NULL
     int first, end;
@@ -20520,16 +20537,13 @@ struct pgi_sum_parts {
         memcpy(&bits, &size, sizeof bits);
         if (bits > *(const volatile unsigned long long *)found) pgi_atomic_max(found, bits);
     }
+    PGI_HD int wanted() const { return !parts || (*parts > 0 && !(x.base && (a.b.state->alpha != 0) != lifts)); }
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const pgi_state *const st = a.b.state;
-        if (parts && (*parts == 0 || (x.base && (st->alpha != 0) != lifts))) return;
         const int p = part[pgi_cell_at(a.b, i, j, k)] - first;
         if (p < 0 || p >= end - first) return;
         const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) : 1,
-                     unit = !x.base            ? 1
-                            : most == OF_STATE ? st->sums[3] / st->unit_of_sums
-                                               : most;
+                     unit = !x.base ? 1 : most == FOUND ? pgi_double_of(*found) : most;
         if (x.base && most == TO_BE_FOUND) find(v);
         if (!(unit > 0) || !pgi_finite(unit)) return;
         int64_t half[2];
@@ -20548,11 +20562,11 @@ struct pgi_subtract_means {
     pgi_fixed fixed;
     const int64_t *sum, *weight;
     unsigned long long *largest;    // of the means; or NULL
+    PGI_HD int wanted() const { return *components > 0 && (b.state->alpha != 0) == lifts; }
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (*components == 0 || (b.state->alpha != 0) != lifts) return;
         const int p = component[pgi_cell_at(b, i, j, k)];
-        const double most = b.state->sums[3] / b.state->unit_of_sums;
+        const double most = pgi_double_of(b.state->largest_value);
         if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
         const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most, size = fabs(mean);
         const int64_t at = i + j * x.sj + k * x.sk;
@@ -20575,8 +20589,7 @@ struct pgi_count_means {
     PGI_HD void operator()(int64_t) const
     {
         if (ends) {
-            const unsigned long long bits = st->largest_mean & ~1ull;
-            memcpy(&st->removed, &bits, sizeof bits);
+            st->removed = pgi_double_of(st->largest_mean & ~1ull);
             if (st->largest_mean & 1) st->removed = -st->removed;
             return;
         }
@@ -20639,12 +20652,15 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
     const pgi_grid from = lifts ? r : x;
     if (s->work.cells.openness[0]) pgi_weigh_components(s, by_openness);    // in place of those of the other one
     unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     pgi_fill_words(s, o->sum, 4 * (int64_t)o->component_capacity, 0, o->components);
+    pgi_fill_words(s, &s->state->largest_value, 2);
     pgi_sum_parts sums = pgi_sums_of(s, o->sum);
-    sums.parts = o->components, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts,
-    sums.most = sums.OF_STATE;
-    pgi_for_points(s, s->outer.n, sums);
+    sums.parts = o->components, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts;
+    sums.found = &s->state->largest_value;
+    for (const int most : {sums.TO_BE_FOUND, sums.FOUND}) {
+        sums.most = most;
+        pgi_for_points(s, s->outer.n, sums);
+    }
     const pgi_subtract_means subtract = {sums.a.b, o->component,  o->components, x,         narrow,
                                          lifts,    sums.fixed, o->sum,     o->weight, largest};
     pgi_for_points(s, s->outer.n, subtract);
@@ -25210,6 +25226,7 @@ static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
     s->outer_ops->recur(s, &s->outer, recurrence, v);
 }
 static void pgi_set_steps(pg_solver *s, int step) { s->ops->control(s, PGI_SET_KRYLOV, step); }
+static void pgi_copy_outer(pg_solver *s, pgi_grid from, pgi_grid to) { s->outer_ops->copy(s, &s->outer, from, to); }
 
 // Whether CG's passes write the residual in f32 too, for the next cycle or solve.
 static int pgi_is_narrowed(const pg_solver *s)
@@ -25281,36 +25298,55 @@ static void pgi_step_centre(pg_solver *s)
 }
 
 // The residual of u, its norm and its square.
-static void pgi_step_residual(pg_solver *s)
+static void pgi_find_residual(pg_solver *s)
 {
-    if (s->masked) pgi_gather(s, 1);    // the grid of f may have served the cycle
     s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
     pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
 }
-
-// Before a method begins: constants that alpha alone holds.
+// The same after iterations, whose cycle among obstacles may have used the grid of f.
+static void pgi_step_residual(pg_solver *s)
+{
+    if (s->masked && (s->goes_on || s->outer.f.base == s->level[0].t.base)) pgi_gather(s, 1);
+    pgi_find_residual(s);
+}
 static void pgi_step_lift_components(pg_solver *s)
 {
-    pgi_step_residual(s);
     pgi_project(s, s->outer.u, PGI_MEANS_HELD, s->vector[PGI_R]);
+    pgi_find_residual(s);
+}
+// Before a method begins. Among obstacles the residual of u = 0 is the gathered f, and u gets the constants that alpha
+// alone holds.
+static void pgi_first_residual(pg_solver *s)
+{
+    if (s->goes_on) return pgi_step_residual(s);
+    if (s->masked && s->guess_zero) {
+        pgi_copy_outer(s, s->outer.f, s->vector[PGI_R]);
+        pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
+    } else
+        pgi_find_residual(s);
+    if (s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_components);
 }
 
 // Conjugate gradients (M. R. Hestenes, E. Stiefel 1952).
-static void pgi_cg_start(pg_solver *s)
+static void pgi_cg_begin(pg_solver *s)
 {
-    pgi_step_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
 }
+static void pgi_cg_start(pg_solver *s)
+{
+    pgi_first_residual(s);
+    pgi_cg_begin(s);
+}
 static void pgi_cg_verify(pg_solver *s)
 {
+    pgi_step_residual(s);
     if (s->desc.flags & PG_PRECOND_NONE) {    // has its step already
-        pgi_cg_start(s);
+        pgi_cg_begin(s);
         s->ops->control(s, PGI_CHECK, 0);
         return;
     }
-    pgi_step_residual(s);
     s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_CG_REPLACED);
     if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
@@ -25335,7 +25371,6 @@ static int pgi_is_predicted(const pg_solver *s)
 {
     return (s->desc.flags & (PG_PRECOND_NONE | PG_PRECOND_DIAGONAL)) != 0;
 }
-static void pgi_copy_outer(pg_solver *s, pgi_grid from, pgi_grid to) { s->outer_ops->copy(s, &s->outer, from, to); }
 static void pgi_apply_outer(pg_solver *s, pgi_grid x, pgi_grid to) { s->outer_ops->apply(s, &s->outer, x, to); }
 
 static void pgi_predicted_products(pg_solver *s)
@@ -25361,7 +25396,7 @@ template <int VERIFY> static void pgi_predicted_begin(pg_solver *s)
     const pgi_grid *const v = s->vector;
     for (const pgi_krylov_vector q : {PGI_P, PGI_S, PGI_U})
         if (!VERIFY) s->outer_ops->fill_zero(s, &s->outer, v[q]);
-    pgi_step_residual(s);
+    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_apply_outer(s, pgi_precondition(s, v[PGI_R]), v[PGI_W]);
@@ -25393,7 +25428,7 @@ static void pgi_pipecg_sums(pg_solver *s, int step)
 }
 static void pgi_pipecg_start(pg_solver *s)
 {
-    pgi_step_residual(s);
+    pgi_first_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_pipecg_sums(s, PGI_PIPECG_STEPS);
 }
@@ -25434,7 +25469,7 @@ template <int VERIFY> static void pgi_bicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
-    pgi_step_residual(s);
+    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_set_steps(s, PGI_BICG_SHADOW);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
@@ -25464,7 +25499,7 @@ template <int VERIFY> static void pgi_pipebicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
-    pgi_step_residual(s);
+    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
@@ -25619,7 +25654,6 @@ static void pgi_step_clear(pg_solver *s)
 static void pgi_step_check_shifted(pg_solver *s)
 {
     const pgi_level *const l = &s->outer;
-    if (s->masked) pgi_gather(s, 1);
     pgi_find_norm(s, PGI_RESIDUAL, l->u, 1);
     if (s->with_floor) s->outer_ops->magnitude(s, l, l->u);
     s->ops->control(s, PGI_CHECK_SHIFTED, 0);
@@ -25702,7 +25736,6 @@ static void pgi_program(pg_solver *s)
         if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
     } else {
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
-        if (s->krylov && s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_components);
         if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         pgi_iterate(s);
