@@ -579,6 +579,7 @@ enum pgi_krylov_vector {
     X(PGI_PRODUCT, pgi_of_product)                                                                                     \
     X(PGI_TWO_PRODUCTS, pgi_of_two_products)                                                                           \
     X(PGI_WIDEN, pgi_of_widening)                                                                                      \
+    X(PGI_NARROW_PRODUCT, pgi_of_narrow_product)                                                                       \
     X(PGI_ADD, pgi_of_addition)                                                                                        \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_WEIGH, pgi_of_weighing)                                                                                      \
@@ -604,7 +605,7 @@ enum pgi_krylov_vector {
     default: (void)s, (void)l, (void)g; break;
 #endif
 #define PGI_ENUM_(NAME, TYPE) NAME,
-enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) };
+enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_MIXED };    // the last one: among cells on GPUs
 #undef PGI_ENUM_
 struct pgi_vectors {
     pgi_grid v[10];
@@ -988,6 +989,7 @@ struct pgi_obstacles {
     int *scan;    // partial sums of prefix sums
     pgi_lattice fine;          // the finest level
     pgi_stored_row *stored;    // its rows where sweeps and residuals take them, or NULL
+    void *links;               // see pgi_march, in the precision of u; or NULL
     int robust, levels;
     int labyrinth;    // several levels are visited three times
     int chooses;      // both follow from mask and coefficients, see pgi_choose_levels
@@ -1628,9 +1630,15 @@ template <class T> static PGI_HD inline void pgi_set_value(void *p, int narrow, 
 #define PGI_POINT(c, v, av, inverse, dot)                                                                              \
     static PGI_HD inline void at(const pgi_krylov_steps<T> &c, T *v, T av, T inverse, pgi_term<T> *dot)
 
-// u, f: the norm of f - A u, among obstacles
+// u, f: the norm of f - A u, among obstacles; u, f, r: r, or r in f32 and scaled
 template <class T> struct pgi_of_residual : pgi_uses<2, 2, 0, 0, 1, 1> {
     PGI_POINT(, v, av, , ) { v[1] -= av; }
+};
+template <class T> struct pgi_of_stored_residual : pgi_uses<3, 2, 4, 0, -1, 1> {
+    PGI_POINT(, v, av, , ) { v[2] = v[1] - av; }
+};
+template <class T> struct pgi_of_narrowed_residual : pgi_uses<3, 2, 4, 0, -1, 1, 0, 4> {
+    PGI_POINT(c, v, av, , ) { v[2] = c.scale * (v[1] - av); }
 };
 // r, z: <r, z>
 template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
@@ -1639,6 +1647,10 @@ template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
 // z in f32 and scaled, r, m: m = z; <r, m>
 template <class T> struct pgi_of_widening : pgi_uses<3, 3, 4, 1, -1, 0, 0, 1> {
     PGI_POINT(c, v, , , dot) { v[2] = c.unscale * v[0], dot[0] = {v[1], v[2]}; }
+};
+// z, r, both in f32 and scaled: <r, z>
+template <class T> struct pgi_of_narrow_product : pgi_uses<2, 3, 0, 1, -1, 0, 0, 3> {
+    PGI_POINT(c, v, , , dot) { dot[0] = {c.unscale * v[1], c.unscale * v[0]}; }
 };
 // z, u: u += z
 template <class T> struct pgi_of_addition : pgi_uses<2, 3, 2, 0, -1> {
@@ -1674,6 +1686,10 @@ template <class T> struct pgi_of_inverse_again : pgi_uses<3, 7, 2, 1, -1, 1, 1> 
 // Conjugate gradients. z, p: p = z + beta p; <A z, p>, which is <A p, p>, for p is conjugate to the one before
 template <class T> struct pgi_of_cg_direction : pgi_uses<2, 3, 2, 1, -1, 1> {
     PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(v[0], v[1]), dot[0] = {av, v[1]}; }
+};
+// The same with z in f32 and scaled
+template <class T> struct pgi_of_cg_direction_mixed : pgi_uses<2, 3, 2, 1, -1, 1, 0, 1> {
+    PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(c.unscale * v[0], v[1]), dot[0] = {c.unscale * av, v[1]}; }
 };
 // p, u, r: u += alpha p, r -= alpha A p; <r, r>
 template <class T> struct pgi_of_cg_descent : pgi_uses<3, 7, 6, 1, 2, 1> {
@@ -18890,31 +18906,20 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
-// What a point needs of memory is asked for while the one before it is worked on: seen = look(column, i, j, k), then
-// body(column, i, j, k, seen, unit, sums), column = begin(i, j, k), and after each step() that of the next plane; all
-// of body.kept(). Of four sums and MORE, those from number first() to before end() are results.
-template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::RESIDENT)
+// Calls body(i, j, k, unit, sums) for all points in bricks with fluid: of four sums and MORE, those from number first()
+// to before end() are results.
+template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
-                          double *result, pgi_shape h, pgi_bricks bricks, int again)
+                          double *result, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
     if (!body.wanted()) return;
     double sums[4 + BODY::MORE] = {0}, unit;
-    if (!pgi_begin_sums(state, again, &unit)) return;
-    const auto kept = body.kept();
+    pgi_begin_sums(state, 0, &unit);
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
-        auto above = kept.begin(t.i, t.j, t.k0);
-        auto next = kept.look(above, t.i, t.j, t.k0);
-        for (int k = t.k0; k < t.k1; k++) {
-            const auto column = above;
-            const auto own = next;
-            const int goes_on = k + 1 < t.k1;
-            if (goes_on) kept.step(&above);
-            next = kept.look(above, t.i, t.j, k + goes_on);
-            kept(column, t.i, t.j, k, own, unit, sums);
-        }
+        for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k, unit, sums);
     }
     if (pgi_finish_sums<BODY::MORE>(sums, partials, state, result, body.first(), body.end()))
         state->unit_of_sums = unit;
@@ -18988,12 +18993,12 @@ static void pgi_for_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks
 #if PGI_GPU
 // Calls body as pgi_sum_points_kernel does for the points in bricks with fluid.
 template <class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks,
-                                                const BODY &body, double *result, int again)
+                                                const BODY &body, double *result)
 {
     const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
+    const int64_t wanted = pgi_reduce_blocks(h.blocks, 0), resident = 2 * (int64_t)s->multiprocessors;
     PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0, pgi_sum_points_kernel<BODY>, body,
-                     n[0], n[1], s->partials, s->state, result, h, bricks, again);
+                     n[0], n[1], s->partials, s->state, result, h, bricks);
 }
 #endif
 
@@ -19496,67 +19501,19 @@ static PGI_HD PGI_APART pgi_cell_value<T> pgi_field_value_apart(const pgi_cell_o
     return pgi_field_value(a, kind, p, sj, sk, at);
 }
 
-// Policies of operations: what a cell needs is looked at first, and worked out then. RESIDENT: blocks that a
-// multiprocessor has for sums, which bounds their registers. kept(): the same policy with all that every cell needs
-// read from memory, which a compiler must else read again after a store. Of a mask alone on uniform axes
-template <class T, int KEPT = 0> struct pgi_even_cells {
-    pgi_cell_operator<T> a;
-    struct {
-        T alpha, end[6];
-        double measure;
-    } of;    // where they are kept
-    enum { RESIDENT = 3 };
-    typedef pgi_even_cells<T, 1> all_kept;
-    PGI_HD T alpha() const { return KEPT ? of.alpha : (T)a.b.state->alpha; }
-    PGI_HD T end(int q) const { return KEPT ? of.end[q] : (T)a.cells->end[q]; }
-    PGI_HD double measure(int, int, int) const { return KEPT ? of.measure : a.cells->measure; }
-    PGI_HD all_kept kept() const
-    {
-        all_kept k;
-        k.a = a;
-        k.of.alpha = alpha(), k.of.measure = measure(0, 0, 0);
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) k.of.end[q] = end(q);
-        return k;
-    }
-    struct seen {
-        T own, beside[6];
-        unsigned kind;
-    };
-    PGI_HD seen look(int64_t cell, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        seen s;
-        s.own = *p, s.kind = a.kind[cell];
-        pgi_look_beside(a, p, sj, sk, at, s.beside);
-        return s;
-    }
-    PGI_HD pgi_cell_row<T> row(unsigned kind, const int at[3]) const
-    {
-        const unsigned open = kind & PGI_LIVE ? kind : 0;
-        pgi_cell_row<T> r;
-        r.reaction = kind & PGI_LIVE ? alpha() : (T)0;
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
-            r.c[q] = open >> q & 1 && !outer ? a.even[q / 2] : (T)0;
-            if (outer && open >> q & 1) r.reaction += end(q);
-        }
-        return r;
-    }
-    PGI_HD pgi_cell_value<T> value(const seen &s, const T *, int64_t, int64_t, int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        if (!pgi_is_plain(a, s.kind, i, j, k)) return pgi_value_of_row(row(s.kind, at), s.own, s.beside);
-        pgi_cell_value<T> v = {alpha() * s.own, alpha() + 2 * (a.even[0] + a.even[1] + a.even[2])};    // most are
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (s.own - s.beside[q]);
-        return v;
-    }
-};
-template <class T> static PGI_HD inline pgi_even_cells<T> pgi_even_cells_of(const pgi_cell_operator<T> &a)
+// The row of a live cell of a mask alone on uniform axes
+template <class T>
+static PGI_HD inline pgi_cell_row<T> pgi_even_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
-    return {a, {0, {0, 0, 0, 0, 0, 0}, 0}};
+    pgi_cell_row<T> r;
+    r.reaction = (T)a.b.state->alpha;
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int open = kind >> q & 1, outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
+        r.c[q] = open && !outer ? a.even[q / 2] : (T)0;
+        if (outer && open) r.reaction += (T)a.cells->end[q];
+    }
+    return r;
 }
 
 // Of any operator
@@ -19564,46 +19521,23 @@ template <class T>
 static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
     const pgi_cell_row<T> none = {{0, 0, 0, 0, 0, 0}, 0};
-    return !(kind & PGI_LIVE) ? none : a.is_even ? pgi_even_cells_of(a).row(kind, at) : pgi_live_row(a, kind, at);
+    return !(kind & PGI_LIVE) ? none : a.is_even ? pgi_even_row(a, kind, at) : pgi_live_row(a, kind, at);
 }
 template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
                                                                             int64_t sj, int64_t sk, int i, int j, int k)
 {
     const int at[3] = {i, j, k};
     const int64_t cell = pgi_cell_at(a.b, i, j, k);
-    if (!a.is_even) return pgi_field_value_apart(pgi_apart(a), a.kind[cell], p, sj, sk, at);
-    const pgi_even_cells<T> even = pgi_even_cells_of(a);
-    return even.value(even.look(cell, p, sj, sk, i, j, k), p, sj, sk, i, j, k);
-}
-// Looks at no more than what they are.
-template <class T> struct pgi_any_cells {
-    pgi_cell_operator<T> a;
-    enum { RESIDENT = 2 };
-    typedef pgi_any_cells all_kept;
-    PGI_HD all_kept kept() const { return *this; }
-    struct seen {
-        unsigned kind;
-    };
-    PGI_HD seen look(int64_t cell, const T *, int64_t, int64_t, int, int, int) const
-    {
-        const seen s = {a.kind[cell]};
-        return s;
-    }
-    PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        return a.is_even ? pgi_cell_value_of(a, p, sj, sk, i, j, k) : pgi_field_value(a, s.kind, p, sj, sk, at);
-    }
-    PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
-};
-// f(cells) with the policy of level l
-template <class T, class F> static void pgi_with_cells(const pg_solver *s, const pgi_level *l, const F &f)
-{
-    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
-    if (a.is_even)
-        f(pgi_even_cells_of(a));
-    else
-        f(pgi_any_cells<T>{a});
+    const unsigned kind = a.kind[cell];
+    if (!a.is_even) return pgi_field_value_apart(pgi_apart(a), kind, p, sj, sk, at);
+    T beside[6];
+    pgi_look_beside(a, p, sj, sk, at, beside);
+    if (!pgi_is_plain(a, kind, i, j, k)) return pgi_value_of_row(pgi_cell_row_of(a, kind, at), *p, beside);
+    const T alpha = (T)a.b.state->alpha;    // most are
+    pgi_cell_value<T> v = {alpha * *p, alpha + 2 * (a.even[0] + a.even[1] + a.even[2])};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (*p - beside[q]);
+    return v;
 }
 
 #if PGI_WITH_CELLS
@@ -19682,100 +19616,254 @@ template <class T> struct pgi_cell_residual {
     }
 };
 
+#if PGI_GPU
+// The operator as a march takes it: by the mask's bytes, or links to the next cells along the axes and a shift, stored
+// once, W A of each cell over the mean weight. What leads out of the fluid, where u is 0, is in the shift.
+template <class T> struct pgi_march {
+    pgi_cell_operator<T> a;
+    const T *link[3], *shift;
+    double mean_weight;
+    pgi_bricks bricks;
+};
+static int pgi_has_links(const pg_solver *s) { return s->cuda && !(s->obstacles.even && !pgi_has_fields(&s->work)); }
+template <class T> static pgi_march<T> pgi_march_of(const pg_solver *s, const pgi_level *l, const pgi_bricks &bricks)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const T *const rows = (const T *)o->links;
+    const int64_t points = rows ? s->outer.points : 0;
+    return {pgi_operator_of<T>(s, l), {rows, rows + points, rows + 2 * points}, rows + 3 * points, o->mean_weight,
+            bricks};
+}
+template <class T> struct pgi_store_links {
+    pgi_cell_operator<double> a;
+    double mean_weight;
+    T *link[3], *shift;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_axis<double> *const axis = a.b.axis;
+        const int at[3] = {i, j, k};
+        const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, pgi_plane_of(a.b)};
+        const unsigned open = a.kind[cell] & PGI_LIVE ? a.kind[cell] : 0;
+        const pgi_cell_row<double> row = pgi_cell_row_of(pgi_apart(a), open, at);
+        const double w = pgi_cell_weight(a.b, i, j, k) / mean_weight;
+        double rest = open && a.cells->alpha_cell ? pgi_coefficient(a.cells, a.cells->alpha_cell, cell) : 0;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]),
+                      linked = a.kind[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]] & PGI_LIVE;
+            if (outer && open >> q & 1) rest += a.cells->end[q] * pgi_face_factor(pgi_apart(a), q, at, cell);
+            if (!linked) rest += row.c[q];
+            if (q & 1) link[q / 2][cell] = linked ? (T)(w * row.c[q]) : (T)0;
+        }
+        shift[cell] = (T)(w * rest);
+    }
+};
+
+// Cells side by side in a row: those of 16 bytes. In words of memory where all are there and lie at multiples of them.
+template <class T> struct pgi_abreast_cells {
+    enum { C = 16 / (int)sizeof(T) };
+    typedef pgi_lanes<T, C> values;
+    int whole, count;
+    template <class S> __device__ pgi_lanes<S, C> get(const S *p) const
+    {
+        if (whole) return *(const pgi_lanes<S, C> *)p;
+        pgi_lanes<S, C> v;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) v.v[m] = p[m < count ? m : count - 1];
+        return v;
+    }
+    template <class S> __device__ void put(S *p, const pgi_lanes<S, C> &v) const
+    {
+        if (whole) *(pgi_lanes<S, C> *)p = v;
+        PGI_UNROLLED
+        for (int m = 0; m < C && !whole; m++)
+            if (m < count) p[m] = v.v[m];
+    }
+    __device__ values load(const void *p, int narrow) const
+    {
+        if (!narrow) return get((const T *)p);
+        const pgi_lanes<float, C> single = get((const float *)p);
+        values v;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) v.v[m] = (T)single.v[m];
+        return v;
+    }
+    __device__ void store(void *p, int narrow, const values &v) const
+    {
+        pgi_lanes<float, C> single;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) single.v[m] = (float)v.v[m];
+        if (narrow)
+            put((float *)p, single);
+        else
+            put((T *)p, v);
+    }
+};
+
+// Computes a recurrence with the product A v[0] among cells, and its sums
+// Block: threads with 16 bytes of a row each, marching in z   Shared: none   Moves the words of the vectors and, a cell,
+// a byte of the mask or 4 words of links
+template <class T, template <class> class RECURRENCE, int LINKS>
+static __global__ void __launch_bounds__(PGI_BLOCK, LINKS ? 3 : 4)
+    pgi_march_kernel(const __grid_constant__ pgi_march<T> o, const __grid_constant__ pgi_vectors g, double *partials,
+                     pgi_state *state, pgi_shape h, int again)
+{
+    typedef RECURRENCE<T> point;
+    typedef pgi_abreast_cells<T> abreast;
+    typedef typename abreast::values values;
+    enum { C = abreast::C, FIRST = point::NORM >= 0 ? 0 : 4, BRICK = 1 << PGI_BRICK_BITS };
+    const pgi_axis<T> *const axis = o.a.b.axis;
+    const int nx = axis[0].n, ny = axis[1].n, nz = axis[2].n;
+    const int64_t plane = (int64_t)nx * ny, sj = g.v[0].sj;
+    double sums[4 + point::DOTS] = {0}, unit;
+    pgi_await();
+    if (!pgi_begin_sums(state, again, &unit)) return;
+    const pgi_krylov_steps<T> steps(state);
+    const T alpha = (T)state->alpha;
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile);
+        const int i = C * t.i, j = t.j, left = nx - i, count = left < C ? left : (int)C;
+        if (left <= 0 || j >= ny) continue;
+        const int64_t cell = i + (int64_t)nx * j;
+        char *p[point::VECTORS];
+        int whole = count == C && cell % C == 0 && plane % C == 0 && nx % C == 0 && sj % C == 0;
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) {
+            const int narrow = point::NARROW >> q & 1, bytes = narrow ? (int)sizeof(float) : (int)sizeof(T);
+            p[q] = (char *)pgi_vector_at<T>(g.v[q], narrow, i + j * g.v[q].sj);
+            whole = whole && (uintptr_t)p[q] % (C * bytes) == 0 && g.v[q].sk % C == 0;
+        }
+        const abreast row = {whole, count};
+        const auto at = [&](int q, int k, int64_t e = 0) {
+            return p[q] + (k * g.v[q].sk + e) * (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
+        };
+        const auto step = [](const pgi_axis<T> &a, int up, int x) {    // to a neighbour, or to the cell itself
+            return pgi_is_outer(a, up, x) ? 0 : pgi_cell_step(a, up, x);
+        };
+        const auto cells_at = [&](int k, int64_t e) { return row.load(at(0, k, e), point::NARROW & 1); };
+        const auto cell_at = [&](int k, int64_t e) { return pgi_value_of<T>(at(0, k), point::NARROW & 1, e); };
+        const int last = i + count - 1, west = step(axis[0], 0, i), east = count - 1 + step(axis[0], 1, last),
+                  south = step(axis[1], 0, j), north = step(axis[1], 1, j);
+        const int ends = pgi_is_outer(axis[0], 0, i) | pgi_is_outer(axis[0], 1, last) << 1 |
+                         pgi_is_outer(axis[1], 0, j) << 2 | pgi_is_outer(axis[1], 1, j) << 3;
+        values before, now, below;
+        int ready = 0;
+        for (int k = t.k0; k < t.k1; k++) {
+            const int brick = (k | (BRICK - 1)) + 1, end = brick < t.k1 ? brick : t.k1;
+            if ((!ready || k % BRICK == 0) && !pgi_any_fluid(o.bricks, i, j, k, end)) {
+                ready = 0, k = end - 1;
+                continue;
+            }
+            const int down = step(axis[2], 0, k), up = step(axis[2], 1, k);
+            const int64_t c = cell + k * plane;
+            if (!ready) {
+                before = cells_at(k + down, 0), now = cells_at(k, 0);
+                if (LINKS) below = down ? row.get(o.link[2] + c + down * plane) : values();
+                ready = 1;
+            }
+            const values above = cells_at(k + up, 0), to_south = cells_at(k, south * sj), to_north = cells_at(k, north * sj);
+            const T to_west = cell_at(k, west), to_east = cell_at(k, east);
+            const pgi_lanes<unsigned char, C> kind = row.get(o.a.kind + c);
+            values v[point::VECTORS], links[LINKS ? 5 : 1];
+            T link_west = 0;
+            PGI_UNROLLED
+            for (int q = 1; q < point::VECTORS; q++)
+                if (point::READ >> q & 1) v[q] = row.load(at(q, k), point::NARROW >> q & 1);
+            if constexpr (LINKS) {
+                PGI_UNROLLED
+                for (int d = 0; d < 3; d++) links[d] = row.get(o.link[d] + c);
+                links[3] = row.get(o.shift + c);
+                links[4] = south ? row.get(o.link[1] + c + south * (int64_t)nx) : values();
+                if (west) link_west = o.link[0][c + west];
+            }
+            const int edges = ends | pgi_is_outer(axis[2], 0, k) << 4 | pgi_is_outer(axis[2], 1, k) << 5;
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) {
+                const T x = now.v[m], a = m > 0 ? now.v[m > 0 ? m - 1 : 0] : to_west,
+                        b = m + 1 < count ? now.v[m + 1 < C ? m + 1 : m] : to_east;
+                const unsigned open = kind.v[m] & PGI_LIVE ? kind.v[m] : 0;
+                T au;
+                if constexpr (LINKS) {
+                    const T link_a = m > 0 ? links[0].v[m > 0 ? m - 1 : 0] : link_west;
+                    au = links[3].v[m] * x + links[0].v[m] * (x - b) + link_a * (x - a);
+                    au += links[1].v[m] * (x - to_north.v[m]) + links[4].v[m] * (x - to_south.v[m]);
+                    au += links[2].v[m] * (x - above.v[m]) + below.v[m] * (x - before.v[m]);
+                    if (!o.a.is_uniform) au *= (T)(o.mean_weight / pgi_cell_weight(o.a.b, i + m < nx ? i + m : last, j, k));
+                    if (open) au += alpha * x;
+                } else {
+                    au = o.a.even[0] * ((open & 1 ? x - a : (T)0) + (open & 2 ? x - b : (T)0));
+                    au += o.a.even[1] * ((open & 4 ? x - to_south.v[m] : (T)0) + (open & 8 ? x - to_north.v[m] : (T)0));
+                    au += o.a.even[2] * ((open & 16 ? x - before.v[m] : (T)0) + (open & 32 ? x - above.v[m] : (T)0));
+                    if (open) au += alpha * x;
+                    const unsigned out = open & (unsigned)edges & ~(m > 0 ? 1u : 0u) & ~(m + 1 < count ? 2u : 0u);
+                    for (int q = 0; q < 6 && out; q++)
+                        if (out >> q & 1) au += (T)o.a.cells->end[q] * x;
+                }
+                T value[point::VECTORS];
+                pgi_term<T> dot[point::DOTS + 1];
+                value[0] = x;
+                PGI_UNROLLED
+                for (int q = 1; q < point::VECTORS; q++) value[q] = point::READ >> q & 1 ? v[q].v[m] : (T)0;
+                point::at(steps, value, au, 0, dot);
+                PGI_UNROLLED
+                for (int q = 1; q < point::VECTORS; q++) v[q].v[m] = value[q];
+                if (m >= count) continue;
+                const double w = o.a.is_uniform ? o.mean_weight : pgi_cell_weight(o.a.b, i + m, j, k),
+                             e = unit * (double)value[point::NORM >= 0 ? point::NORM : 0];
+                if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
+                PGI_UNROLLED
+                for (int q = 0; q < point::DOTS; q++)
+                    sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+            }
+            PGI_UNROLLED
+            for (int q = 1; q < point::VECTORS; q++)
+                if (point::WRITTEN >> q & 1) row.store(at(q, k), point::NARROW >> q & 1, v[q]);
+            before = now, now = above;
+            if (LINKS) below = links[LINKS ? 2 : 0];
+        }
+    }
+    if (point::DOTS == 0 && point::NORM < 0) return;
+    if (pgi_finish_sums<point::DOTS>(sums, partials, state, state->sums, FIRST, 4 + point::DOTS))
+        state->unit_of_sums = unit;
+}
+template <class T, template <class> class RECURRENCE>
+static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_bricks &bricks,
+                               int again = 0)
+{
+    enum { C = pgi_abreast_cells<T>::C };
+    const int links = pgi_has_links(s);
+    const pgi_shape h = pgi_shape_of(s, (l->n[0] + C - 1) / C, l->n[1], l->n[2]);
+    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = (links ? 3 : 4) * (int64_t)s->multiprocessors;
+    PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
+                     (links ? pgi_march_kernel<T, RECURRENCE, 1> : pgi_march_kernel<T, RECURRENCE, 0>),
+                     pgi_march_of<T>(s, l, bricks), g, s->partials, s->state, h, again);
+}
+
+#endif
+
 template <class T>
 static void pgi_cell_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
+#if PGI_GPU
+    if (s->cuda) {    // r may be the caller's: 0 in bricks without fluid too
+        pgi_recur_by_march<T, pgi_of_stored_residual>(s, l, {{u, rhs.f, r}}, pgi_all_bricks());
+        return;
+    }
+#endif
     const pgi_cell_residual<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
     pgi_for_points(s, l->n, body);
 }
 
 template <class T> static void pgi_cell_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
 {
-    pgi_cell_residual_op<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
+    const pgi_cell_residual<T> body = {pgi_operator_of<T>(s, l), u, pgi_no_grid(), v, 0};
+    pgi_for_points(s, l->n, body);
 }
 
 #if PGI_GPU
-// A recurrence of conjugate gradients with a product.
-template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
-    typedef RECURRENCE<T> point;
-    enum { RESIDENT = CELLS::RESIDENT, MORE = point::DOTS };
-    CELLS cells;
-    pgi_vectors g;
-    pgi_krylov_steps<T> steps;    // where they are kept
-    struct seen {
-        typename CELLS::seen cell;
-        T v[point::VECTORS];
-    };
-    PGI_HD int wanted() const { return 1; }
-    PGI_HD int first() const { return point::NORM >= 0 ? 0 : 4; }
-    PGI_HD int end() const { return 4 + MORE; }
-    PGI_HD pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> kept() const
-    {
-        pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> k = {
-            cells.kept(), {}, pgi_krylov_steps<T>(cells.a.b.state)};
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) k.g.v[q] = pgi_found<T>(g.v[q]);
-        return k;
-    }
-    struct column {
-        int64_t cell, v[point::VECTORS];
-    };
-    PGI_HD column begin(int i, int j, int k) const
-    {
-        column c;
-        c.cell = pgi_cell_at(cells.a.b, i, j, k);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) c.v[q] = i + j * g.v[q].sj + k * g.v[q].sk;
-        return c;
-    }
-    PGI_HD void step(column *c) const
-    {
-        c->cell += pgi_plane_of(cells.a.b);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) c->v[q] += g.v[q].sk;
-    }
-    PGI_HD void *at(int q, const column &c) const { return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, c.v[q]); }
-    PGI_HD seen look(const column &c, int i, int j, int k) const
-    {
-        seen s = {};
-        s.cell = cells.look(c.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++)
-            if (point::READ >> q & 1) s.v[q] = pgi_value_of<T>(at(q, c), point::NARROW >> q & 1, 0);
-        return s;
-    }
-    PGI_HD void operator()(const column &c, int i, int j, int k, const seen &s, double unit, double *sums) const
-    {
-        T v[point::VECTORS];
-        pgi_term<T> dot[point::DOTS + 1];
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) v[q] = s.v[q];
-        const pgi_cell_value<T> own = cells.value(s.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
-        point::at(steps, v, own.au, 0, dot);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++)
-            if (point::WRITTEN >> q & 1) pgi_set_value(at(q, c), point::NARROW >> q & 1, 0, v[q]);
-        const double w = cells.measure(i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
-        if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
-        PGI_UNROLLED
-        for (int q = 0; q < point::DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
-    }
-};
-template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence {
-    pg_solver *s;
-    const pgi_level *l;
-    pgi_vectors g;
-    int again;
-    template <class CELLS> void operator()(const CELLS &cells) const
-    {
-        const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g, pgi_krylov_steps<T>()};
-        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, again);
-    }
-};
-
 // The others that have a product or the diagonal are seldom, so that one kernel has them all: which one it is, and what
 // that reads and writes, is known when it runs. PGI_MAGNITUDE is the norm of D u, if the state asks for it.
-enum { PGI_MAGNITUDE = -1, PGI_RESIDUAL_NORM = -2 };
+enum { PGI_MAGNITUDE = -1 };
 #define PGI_SELDOM_AMONG_CELLS(X)                                                                                      \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_INVERSE, pgi_of_inverse)                                                                                     \
@@ -19783,23 +19871,16 @@ enum { PGI_MAGNITUDE = -1, PGI_RESIDUAL_NORM = -2 };
     X(PGI_INVERSE_AGAIN, pgi_of_inverse_again)                                                                         \
     X(PGI_PIPECG_DIAGONAL, pgi_of_pipecg_diagonal)                                                                     \
     X(PGI_BICG_PRODUCT, pgi_of_bicg_product)                                                                           \
-    X(PGI_BICG_SECOND, pgi_of_bicg_second)                                                                             \
-    X(PGI_RESIDUAL_NORM, pgi_of_residual)
+    X(PGI_BICG_SECOND, pgi_of_bicg_second)
 template <class T> struct pgi_seldom_recurrence {
-    enum { RESIDENT = 2, VECTORS = 8, MORE = 4 };
+    enum { VECTORS = 8, MORE = 4 };
     pgi_cell_operator<T> a;
     pgi_vectors g;
     int recurrence, product, norm;
     unsigned read, written;
-    struct nothing {
-    };    // is looked at ahead
     PGI_HD int wanted() const { return recurrence != PGI_MAGNITUDE || a.b.state->seek; }
     PGI_HD int first() const { return norm ? 0 : 4; }
     PGI_HD int end() const { return recurrence < 0 ? 4 : 4 + MORE; }
-    PGI_HD pgi_seldom_recurrence kept() const { return *this; }
-    PGI_HD nothing begin(int, int, int) const { return nothing(); }
-    PGI_HD void step(nothing *) const {}
-    PGI_HD nothing look(nothing, int, int, int) const { return nothing(); }
     PGI_HD T *at(int q, int i, int j, int k) const { return pgi_data<T>(g.v[q]) + i + j * g.v[q].sj + k * g.v[q].sk; }
     PGI_HD pgi_cell_value<T> value(int i, int j, int k) const
     {
@@ -19811,7 +19892,7 @@ template <class T> struct pgi_seldom_recurrence {
         pgi_look_beside(a, p, g.v[0].sj, g.v[0].sk, cell, beside);
         return pgi_value_of_row(row, *p, beside);
     }
-    PGI_HD void operator()(nothing, int i, int j, int k, nothing, double unit, double *sums) const
+    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
     {
         T v[VECTORS];
         pgi_term<T> dot[MORE] = {};
@@ -19839,26 +19920,33 @@ template <class T> struct pgi_seldom_recurrence {
     }
 };
 template <class T, template <class> class RECURRENCE>
-static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g, int again = 0)
+static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     typedef RECURRENCE<T> point;
     enum { NORM = point::NORM >= 0 };
     static_assert(point::NORM < 0 || point::NORM == 1, "see pgi_seldom_recurrence");
     const pgi_seldom_recurrence<T> body = {
         pgi_operator_of<T>(s, l), g, recurrence, point::PRODUCT, NORM, point::READ | point::PRODUCT, point::WRITTEN};
-    pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, again);
+    pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums);
 }
 
 template <class T>
 static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
+    const pgi_bricks bricks = pgi_bricks_of(s, l);
+    (void)bricks;
     switch (recurrence) {
 #if PGI_KRYLOV
-    case PGI_CG_DIRECTION: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_direction>{s, l, g, 0}); break;
-    case PGI_CG_DESCENT: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent>{s, l, g, 0}); break;
+    case PGI_CG_DIRECTION: pgi_recur_by_march<T, pgi_of_cg_direction>(s, l, g, bricks); break;
+    case PGI_CG_DESCENT: pgi_recur_by_march<T, pgi_of_cg_descent>(s, l, g, bricks); break;
+    case PGI_CG_DIRECTION_MIXED:
     case PGI_CG_DESCENT_MIXED:
-        if constexpr (sizeof(T) == sizeof(double))
-            pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent_mixed>{s, l, g, 0});
+        if constexpr (sizeof(T) == sizeof(double)) {
+            if (recurrence == PGI_CG_DESCENT_MIXED)
+                pgi_recur_by_march<T, pgi_of_cg_descent_mixed>(s, l, g, bricks);
+            else
+                pgi_recur_by_march<T, pgi_of_cg_direction_mixed>(s, l, g, bricks);
+        }
         break;
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME: pgi_recur_seldom<T, TYPE>(s, l, recurrence, g); break;
@@ -19965,12 +20053,7 @@ template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l,
     const pgi_vectors g = {{x, rhs.f}};
 #if PGI_GPU
     if (s->cuda) {
-        const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
-        const pgi_sum_recurrence<T, pgi_of_residual> sums = {s, l, g, again};
-        if (a.is_even)
-            sums(pgi_even_cells_of(a));
-        else
-            pgi_recur_seldom<T, pgi_of_residual>(s, l, PGI_RESIDUAL_NORM, g, again);
+        pgi_recur_by_march<T, pgi_of_residual>(s, l, g, pgi_bricks_of(s, l), again);
         return;
     }
 #endif
@@ -19987,7 +20070,7 @@ template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level 
 #if PGI_GPU
     if (s->cuda) {
         const pgi_seldom_recurrence<T> body = {a, {{u}}, PGI_MAGNITUDE, 0, 1, 1, 0};
-        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->magnitude, 0);
+        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->magnitude);
         return;
     }
 #endif
@@ -20010,6 +20093,12 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
                                      int with_norm)
 {
     if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
+#if PGI_GPU
+    if (s->cuda) {
+        pgi_recur_by_march<double, pgi_of_narrowed_residual>(s, l, {{u, rhs.f, r32}}, pgi_bricks_of(s, l));
+        return;
+    }
+#endif
     const pgi_cell_residual<double> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
     pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
 }
@@ -23598,6 +23687,16 @@ static void pgi_read_media(pg_solver *s)
         const pgi_mark_plain mark = {classify.a, o->kind, o->quads};
         pgi_for_eighths(s, rows_by_twos, mark);
     }
+#if PGI_GPU
+    if (s->obstacles.links)
+        pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto type) {
+            typedef decltype(type) T;
+            T *const to = (T *)s->obstacles.links;
+            const int64_t points = s->outer.points;
+            pgi_for_points(s, l->n, pgi_store_links<T>{pgi_wide_operator(s), o->mean_weight,
+                                                       {to, to + points, to + 2 * points}, to + 3 * points});
+        });
+#endif
     pgi_find_components(s);
 }
 
@@ -24205,6 +24304,10 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
                                    : pgi_take_grid(arena, s->outer.n, element);
     o->parent = (int *)o->held.base;
     o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
+    o->links = NULL;
+#if PGI_GPU
+    if (pgi_has_links(s)) o->links = pgi_take_block(arena, 4 * (size_t)points * element);
+#endif
     o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells));
     o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * PGI_OPERATORS);
     pgi_layout_bricks(s, arena);
@@ -25233,6 +25336,8 @@ static int pgi_is_narrowed(const pg_solver *s)
 {
     return s->mixed && !s->weighs && s->desc.flags & PG_CG && !s->goes_on;
 }
+// And whether they read what the cycle gives in f32.
+static int pgi_reads_narrow(const pg_solver *s) { return s->cuda && s->masked && s->multigrid && pgi_is_narrowed(s); }
 static void pgi_narrow(pg_solver *s, pgi_grid r) { s->ops->narrow_rhs(s, &s->outer, r, &s->level[0]); }
 
 // M r: one cycle from 0.
@@ -25244,6 +25349,10 @@ static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
     pgi_set_inner(s, 1);
     const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
     pgi_set_inner(s, 0);
+    if (pgi_reads_narrow(s)) {
+        pgi_recur(s, PGI_NARROW_PRODUCT, {{z, l->f}});
+        return z;
+    }
     pgi_recur(s, PGI_WIDEN, {{z, r, s->vector[PGI_M]}});
     return s->vector[PGI_M];
 }
@@ -25356,7 +25465,7 @@ static void pgi_cg_iterate(pg_solver *s)
     const pgi_grid *const v = s->vector, z = pgi_precondition(s, v[PGI_R]);
     if (pgi_preconditioner_of(s) & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
     if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
-    pgi_recur(s, PGI_CG_DIRECTION, {{z, v[PGI_P]}});
+    pgi_recur(s, pgi_reads_narrow(s) ? PGI_CG_DIRECTION_MIXED : PGI_CG_DIRECTION, {{z, v[PGI_P]}});
     pgi_set_steps(s, PGI_CG_ALPHA);
     pgi_recur(s, pgi_is_narrowed(s) ? PGI_CG_DESCENT_MIXED : PGI_CG_DESCENT,
               {{v[PGI_P], s->outer.u, v[PGI_R], s->level[0].f}});
