@@ -19659,27 +19659,32 @@ template <class T> struct pgi_store_links {
     }
 };
 
-// Cells side by side in a row: those of 16 bytes. In words of memory where all are there and lie at multiples of them.
-template <class T> struct pgi_abreast_cells {
+// Cells side by side in a row: those of 16 bytes. WHOLE: all are there, and lie at multiples of their size; else a
+// value after the other, of which those beyond the last one are that.
+template <class T, int WHOLE> struct pgi_abreast_cells {
     enum { C = 16 / (int)sizeof(T) };
     typedef pgi_lanes<T, C> values;
-    int whole, count;
+    int some;
+    __device__ int count() const { return WHOLE ? (int)C : some; }
     template <class S> __device__ pgi_lanes<S, C> get(const S *p) const
     {
-        if (whole) return *(const pgi_lanes<S, C> *)p;
+        if (WHOLE) return *(const pgi_lanes<S, C> *)p;
         pgi_lanes<S, C> v;
         PGI_UNROLLED
-        for (int m = 0; m < C; m++) v.v[m] = p[m < count ? m : count - 1];
+        for (int m = 0; m < C; m++) v.v[m] = p[m < some ? m : some - 1];
         return v;
     }
-    template <class S> __device__ void put(S *p, const pgi_lanes<S, C> &v) const
+    template <class S> __device__ void put(S *p, const values &from) const
     {
-        if (whole) *(pgi_lanes<S, C> *)p = v;
+        pgi_lanes<S, C> v;
         PGI_UNROLLED
-        for (int m = 0; m < C && !whole; m++)
-            if (m < count) p[m] = v.v[m];
+        for (int m = 0; m < C; m++) v.v[m] = (S)from.v[m];
+        if (WHOLE) *(pgi_lanes<S, C> *)p = v;
+        PGI_UNROLLED
+        for (int m = 0; m < C && !WHOLE; m++)
+            if (m < some) p[m] = v.v[m];
     }
-    __device__ values load(const void *p, int narrow) const
+    __device__ values load(const char *p, int narrow) const
     {
         if (!narrow) return get((const T *)p);
         const pgi_lanes<float, C> single = get((const float *)p);
@@ -19688,114 +19693,96 @@ template <class T> struct pgi_abreast_cells {
         for (int m = 0; m < C; m++) v.v[m] = (T)single.v[m];
         return v;
     }
-    __device__ void store(void *p, int narrow, const values &v) const
+    __device__ void store(char *p, int narrow, const values &v) const
     {
-        pgi_lanes<float, C> single;
-        PGI_UNROLLED
-        for (int m = 0; m < C; m++) single.v[m] = (float)v.v[m];
         if (narrow)
-            put((float *)p, single);
+            put((float *)p, v);
         else
             put((T *)p, v);
     }
 };
+// The step to a neighbour along an axis, or to the cell itself where there is none.
+template <class T> static __device__ inline int pgi_march_step(const pgi_axis<T> &a, int up, int x)
+{
+    return pgi_is_outer(a, up, x) ? 0 : pgi_cell_step(a, up, x);
+}
 
-// Computes a recurrence with the product A v[0] among cells, and its sums
-// Block: threads with 16 bytes of a row each, marching in z   Shared: none   Moves the words of the vectors and, a cell,
-// a byte of the mask or 4 words of links
-template <class T, template <class> class RECURRENCE, int LINKS>
-static __global__ void __launch_bounds__(PGI_BLOCK, LINKS ? 3 : 4)
-    pgi_march_kernel(const __grid_constant__ pgi_march<T> o, const __grid_constant__ pgi_vectors g, double *partials,
-                     pgi_state *state, pgi_shape h, int again)
+// Columns of a march, from plane to plane.
+template <class T, template <class> class RECURRENCE, int LINKS, int WHOLE>
+static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, const pgi_vectors &g, const pgi_tile &t,
+                                                         int i, int some, const pgi_krylov_steps<T> &steps, double unit,
+                                                         double *sums)
 {
     typedef RECURRENCE<T> point;
-    typedef pgi_abreast_cells<T> abreast;
+    typedef pgi_abreast_cells<T, WHOLE> abreast;
     typedef typename abreast::values values;
-    enum { C = abreast::C, FIRST = point::NORM >= 0 ? 0 : 4, BRICK = 1 << PGI_BRICK_BITS };
+    enum { C = abreast::C, BRICK = 1 << PGI_BRICK_BITS, NARROW = point::NARROW & 1 };
     const pgi_axis<T> *const axis = o.a.b.axis;
-    const int nx = axis[0].n, ny = axis[1].n, nz = axis[2].n;
-    const int64_t plane = (int64_t)nx * ny, sj = g.v[0].sj;
-    double sums[4 + point::DOTS] = {0}, unit;
-    pgi_await();
-    if (!pgi_begin_sums(state, again, &unit)) return;
-    const pgi_krylov_steps<T> steps(state);
-    const T alpha = (T)state->alpha;
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile);
-        const int i = C * t.i, j = t.j, left = nx - i, count = left < C ? left : (int)C;
-        if (left <= 0 || j >= ny) continue;
-        const int64_t cell = i + (int64_t)nx * j;
-        char *p[point::VECTORS];
-        int whole = count == C && cell % C == 0 && plane % C == 0 && nx % C == 0 && sj % C == 0;
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) {
-            const int narrow = point::NARROW >> q & 1, bytes = narrow ? (int)sizeof(float) : (int)sizeof(T);
-            p[q] = (char *)pgi_vector_at<T>(g.v[q], narrow, i + j * g.v[q].sj);
-            whole = whole && (uintptr_t)p[q] % (C * bytes) == 0 && g.v[q].sk % C == 0;
-        }
-        const abreast row = {whole, count};
-        const auto at = [&](int q, int k, int64_t e = 0) {
-            return p[q] + (k * g.v[q].sk + e) * (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
+    const int nx = axis[0].n, j = t.j;
+    const int64_t plane = (int64_t)nx * axis[1].n;
+    const abreast row = {some};
+    const int count = row.count(), last = i + count - 1, west = pgi_march_step(axis[0], 0, i),
+              east = count - 1 + pgi_march_step(axis[0], 1, last);
+    const int64_t south = pgi_march_step(axis[1], 0, j), north = pgi_march_step(axis[1], 1, j) * g.v[0].sj;
+    const int ends = pgi_is_outer(axis[0], 0, i) | pgi_is_outer(axis[0], 1, last) << 1 |
+                     pgi_is_outer(axis[1], 0, j) << 2 | pgi_is_outer(axis[1], 1, j) << 3;
+    char *p[point::VECTORS];
+    PGI_UNROLLED
+    for (int q = 0; q < point::VECTORS; q++)
+        p[q] = (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + t.k0 * g.v[q].sk);
+    int64_t c = i + (int64_t)nx * j + t.k0 * plane;
+    values before, now, below;
+    int ready = 0;
+    for (int k = t.k0; k < t.k1; k++) {
+        const auto beside = [&](int64_t e) {
+            return p[0] + e * (int64_t)(NARROW ? sizeof(float) : sizeof(T));
         };
-        const auto step = [](const pgi_axis<T> &a, int up, int x) {    // to a neighbour, or to the cell itself
-            return pgi_is_outer(a, up, x) ? 0 : pgi_cell_step(a, up, x);
-        };
-        const auto cells_at = [&](int k, int64_t e) { return row.load(at(0, k, e), point::NARROW & 1); };
-        const auto cell_at = [&](int k, int64_t e) { return pgi_value_of<T>(at(0, k), point::NARROW & 1, e); };
-        const int last = i + count - 1, west = step(axis[0], 0, i), east = count - 1 + step(axis[0], 1, last),
-                  south = step(axis[1], 0, j), north = step(axis[1], 1, j);
-        const int ends = pgi_is_outer(axis[0], 0, i) | pgi_is_outer(axis[0], 1, last) << 1 |
-                         pgi_is_outer(axis[1], 0, j) << 2 | pgi_is_outer(axis[1], 1, j) << 3;
-        values before, now, below;
-        int ready = 0;
-        for (int k = t.k0; k < t.k1; k++) {
-            const int brick = (k | (BRICK - 1)) + 1, end = brick < t.k1 ? brick : t.k1;
-            if ((!ready || k % BRICK == 0) && !pgi_any_fluid(o.bricks, i, j, k, end)) {
-                ready = 0, k = end - 1;
-                continue;
-            }
-            const int down = step(axis[2], 0, k), up = step(axis[2], 1, k);
-            const int64_t c = cell + k * plane;
+        if ((!ready || k % BRICK == 0) && !pgi_any_fluid(o.bricks, i, j, k, k + 1)) {
+            ready = 0;
+        } else {
+            const int down = pgi_march_step(axis[2], 0, k), up = pgi_march_step(axis[2], 1, k);
             if (!ready) {
-                before = cells_at(k + down, 0), now = cells_at(k, 0);
-                if (LINKS) below = down ? row.get(o.link[2] + c + down * plane) : values();
+                before = row.load(beside(down * g.v[0].sk), NARROW), now = row.load(p[0], NARROW);
+                if (LINKS) below = row.get(o.link[2] + c + down * plane);
                 ready = 1;
             }
-            const values above = cells_at(k + up, 0), to_south = cells_at(k, south * sj), to_north = cells_at(k, north * sj);
-            const T to_west = cell_at(k, west), to_east = cell_at(k, east);
+            const values above = row.load(beside(up * g.v[0].sk), NARROW),
+                         to_south = row.load(beside(south * g.v[0].sj), NARROW), to_north = row.load(beside(north), NARROW);
+            const T to_west = pgi_value_of<T>(p[0], NARROW, west), to_east = pgi_value_of<T>(p[0], NARROW, east);
             const pgi_lanes<unsigned char, C> kind = row.get(o.a.kind + c);
-            values v[point::VECTORS], links[LINKS ? 5 : 1];
+            values v[point::VECTORS], link[LINKS ? 5 : 1];
             T link_west = 0;
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
-                if (point::READ >> q & 1) v[q] = row.load(at(q, k), point::NARROW >> q & 1);
+                if (point::READ >> q & 1) v[q] = row.load(p[q], point::NARROW >> q & 1);
             if constexpr (LINKS) {
                 PGI_UNROLLED
-                for (int d = 0; d < 3; d++) links[d] = row.get(o.link[d] + c);
-                links[3] = row.get(o.shift + c);
-                links[4] = south ? row.get(o.link[1] + c + south * (int64_t)nx) : values();
-                if (west) link_west = o.link[0][c + west];
+                for (int d = 0; d < 3; d++) link[d] = row.get(o.link[d] + c);
+                link[3] = row.get(o.shift + c), link[4] = row.get(o.link[1] + c + south * nx);
+                link_west = o.link[0][c + west];
             }
             const int edges = ends | pgi_is_outer(axis[2], 0, k) << 4 | pgi_is_outer(axis[2], 1, k) << 5;
+            const T alpha = (T)o.a.b.state->alpha;
             PGI_UNROLLED
             for (int m = 0; m < C; m++) {
                 const T x = now.v[m], a = m > 0 ? now.v[m > 0 ? m - 1 : 0] : to_west,
                         b = m + 1 < count ? now.v[m + 1 < C ? m + 1 : m] : to_east;
                 const unsigned open = kind.v[m] & PGI_LIVE ? kind.v[m] : 0;
-                T au;
+                T au = open ? alpha * x : (T)0;
                 if constexpr (LINKS) {
-                    const T link_a = m > 0 ? links[0].v[m > 0 ? m - 1 : 0] : link_west;
-                    au = links[3].v[m] * x + links[0].v[m] * (x - b) + link_a * (x - a);
-                    au += links[1].v[m] * (x - to_north.v[m]) + links[4].v[m] * (x - to_south.v[m]);
-                    au += links[2].v[m] * (x - above.v[m]) + below.v[m] * (x - before.v[m]);
-                    if (!o.a.is_uniform) au *= (T)(o.mean_weight / pgi_cell_weight(o.a.b, i + m < nx ? i + m : last, j, k));
-                    if (open) au += alpha * x;
+                    T sum = link[3].v[m] * x + link[0].v[m] * (x - b);
+                    sum += (m > 0 ? link[0].v[m > 0 ? m - 1 : 0] : west ? link_west : (T)0) * (x - a);
+                    sum += link[1].v[m] * (x - to_north.v[m]) + (south ? link[4].v[m] : (T)0) * (x - to_south.v[m]);
+                    sum += link[2].v[m] * (x - above.v[m]) + (down ? below.v[m] : (T)0) * (x - before.v[m]);
+                    if (!o.a.is_uniform)
+                        sum *= (T)(o.mean_weight / pgi_cell_weight(o.a.b, i + m < nx ? i + m : last, j, k));
+                    au += sum;
                 } else {
-                    au = o.a.even[0] * ((open & 1 ? x - a : (T)0) + (open & 2 ? x - b : (T)0));
+                    au += o.a.even[0] * ((open & 1 ? x - a : (T)0) + (open & 2 ? x - b : (T)0));
                     au += o.a.even[1] * ((open & 4 ? x - to_south.v[m] : (T)0) + (open & 8 ? x - to_north.v[m] : (T)0));
                     au += o.a.even[2] * ((open & 16 ? x - before.v[m] : (T)0) + (open & 32 ? x - above.v[m] : (T)0));
-                    if (open) au += alpha * x;
                     const unsigned out = open & (unsigned)edges & ~(m > 0 ? 1u : 0u) & ~(m + 1 < count ? 2u : 0u);
+                    PGI_ROLLED
                     for (int q = 0; q < 6 && out; q++)
                         if (out >> q & 1) au += (T)o.a.cells->end[q] * x;
                 }
@@ -19817,10 +19804,47 @@ static __global__ void __launch_bounds__(PGI_BLOCK, LINKS ? 3 : 4)
             }
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
-                if (point::WRITTEN >> q & 1) row.store(at(q, k), point::NARROW >> q & 1, v[q]);
+                if (point::WRITTEN >> q & 1) row.store(p[q], point::NARROW >> q & 1, v[q]);
             before = now, now = above;
-            if (LINKS) below = links[LINKS ? 2 : 0];
+            if (LINKS) below = link[LINKS ? 2 : 0];
         }
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++)
+            p[q] += g.v[q].sk * (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
+        c += plane;
+    }
+}
+
+// Computes a recurrence with the product A v[0] among cells, and its sums
+// Block: threads with 16 bytes of a row each, marching in z   Shared: none   Moves the words of the vectors and, a cell,
+// a byte of the mask, or that and 4 words of links
+template <class T, template <class> class RECURRENCE, int LINKS>
+static __global__ void __launch_bounds__(PGI_BLOCK, LINKS ? 2 : 3)
+    pgi_march_kernel(const __grid_constant__ pgi_march<T> o, const __grid_constant__ pgi_vectors g, double *partials,
+                     pgi_state *state, pgi_shape h, int again)
+{
+    typedef RECURRENCE<T> point;
+    enum { C = pgi_abreast_cells<T, 1>::C, FIRST = point::NORM >= 0 ? 0 : 4 };
+    const int nx = o.a.b.axis[0].n, ny = o.a.b.axis[1].n;
+    double sums[4 + point::DOTS] = {0}, unit;
+    pgi_await();
+    if (!pgi_begin_sums(state, again, &unit)) return;
+    const pgi_krylov_steps<T> steps(state);
+    int fits = nx % C == 0;
+    PGI_UNROLLED
+    for (int q = 0; q < point::VECTORS; q++) {
+        const char *const first = (const char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, 0);
+        fits = fits && (uintptr_t)first % (C * (point::NARROW >> q & 1 ? sizeof(float) : sizeof(T))) == 0 &&
+               g.v[q].sj % C == 0 && g.v[q].sk % C == 0;
+    }
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile);
+        const int i = C * t.i, left = nx - i;
+        if (left <= 0 || t.j >= ny) continue;
+        if (fits)
+            pgi_march_columns<T, RECURRENCE, LINKS, 1>(o, g, t, i, C, steps, unit, sums);
+        else
+            pgi_march_columns<T, RECURRENCE, LINKS, 0>(o, g, t, i, left < C ? left : (int)C, steps, unit, sums);
     }
     if (point::DOTS == 0 && point::NORM < 0) return;
     if (pgi_finish_sums<point::DOTS>(sums, partials, state, state->sums, FIRST, 4 + point::DOTS))
@@ -19830,10 +19854,10 @@ template <class T, template <class> class RECURRENCE>
 static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_bricks &bricks,
                                int again = 0)
 {
-    enum { C = pgi_abreast_cells<T>::C };
+    enum { C = pgi_abreast_cells<T, 1>::C };
     const int links = pgi_has_links(s);
     const pgi_shape h = pgi_shape_of(s, (l->n[0] + C - 1) / C, l->n[1], l->n[2]);
-    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = (links ? 3 : 4) * (int64_t)s->multiprocessors;
+    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = (links ? 2 : 3) * (int64_t)s->multiprocessors;
     PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
                      (links ? pgi_march_kernel<T, RECURRENCE, 1> : pgi_march_kernel<T, RECURRENCE, 0>),
                      pgi_march_of<T>(s, l, bricks), g, s->partials, s->state, h, again);
@@ -20746,10 +20770,10 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
     pgi_sum_parts sums = pgi_sums_of(s, o->sum);
     sums.parts = o->components, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts;
     sums.found = &s->state->largest_value;
-    for (const int most : {sums.TO_BE_FOUND, sums.FOUND}) {
-        sums.most = most;
-        pgi_for_points(s, s->outer.n, sums);
-    }
+    sums.most = sums.TO_BE_FOUND;
+    pgi_for_points(s, s->outer.n, sums);
+    sums.most = sums.FOUND;
+    pgi_for_points(s, s->outer.n, sums);
     const pgi_subtract_means subtract = {sums.a.b, o->component,  o->components, x,         narrow,
                                          lifts,    sums.fixed, o->sum,     o->weight, largest};
     pgi_for_points(s, s->outer.n, subtract);
