@@ -445,6 +445,7 @@ struct pgi_state : pgi_call {
     int merged, lost;                   // there was no room for all parts of the fluid; for all components
     int empty;                          // there is no fluid
     unsigned long long largest_mean, largest_single;    // bits of the largest ones that were removed
+    unsigned long long largest_value;                   // and of values whose means are worked out, see pgi_note_mean
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
@@ -579,6 +580,7 @@ enum pgi_krylov_vector {
     X(PGI_PRODUCT, pgi_of_product)                                                                                     \
     X(PGI_TWO_PRODUCTS, pgi_of_two_products)                                                                           \
     X(PGI_WIDEN, pgi_of_widening)                                                                                      \
+    X(PGI_NARROW_PRODUCT, pgi_of_narrow_product)                                                                       \
     X(PGI_ADD, pgi_of_addition)                                                                                        \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_WEIGH, pgi_of_weighing)                                                                                      \
@@ -604,7 +606,7 @@ enum pgi_krylov_vector {
     default: (void)s, (void)l, (void)g; break;
 #endif
 #define PGI_ENUM_(NAME, TYPE) NAME,
-enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) };
+enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_MIXED };    // the last one: among cells on GPUs
 #undef PGI_ENUM_
 struct pgi_vectors {
     pgi_grid v[10];
@@ -985,6 +987,7 @@ struct pgi_obstacles {
     int *scan;    // partial sums of prefix sums
     pgi_lattice fine;          // the finest level
     pgi_stored_row *stored;    // its rows where sweeps and residuals take them, or NULL
+    void *links;               // see pgi_march, in the precision of u; or NULL
     int robust, levels;
     int labyrinth;    // several levels are visited three times
     int chooses;      // both follow from mask and coefficients, see pgi_choose_levels
@@ -1625,9 +1628,15 @@ template <class T> static PGI_HD inline void pgi_set_value(void *p, int narrow, 
 #define PGI_POINT(c, v, av, inverse, dot)                                                                              \
     static PGI_HD inline void at(const pgi_krylov_steps<T> &c, T *v, T av, T inverse, pgi_term<T> *dot)
 
-// u, f: the norm of f - A u, among obstacles
+// u, f: the norm of f - A u, among obstacles; u, f, r: r, or r in f32 and scaled
 template <class T> struct pgi_of_residual : pgi_uses<2, 2, 0, 0, 1, 1> {
     PGI_POINT(, v, av, , ) { v[1] -= av; }
+};
+template <class T> struct pgi_of_stored_residual : pgi_uses<3, 2, 4, 0, -1, 1> {
+    PGI_POINT(, v, av, , ) { v[2] = v[1] - av; }
+};
+template <class T> struct pgi_of_narrowed_residual : pgi_uses<3, 2, 4, 0, -1, 1, 0, 4> {
+    PGI_POINT(c, v, av, , ) { v[2] = c.scale * (v[1] - av); }
 };
 // r, z: <r, z>
 template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
@@ -1636,6 +1645,10 @@ template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
 // z in f32 and scaled, r, m: m = z; <r, m>
 template <class T> struct pgi_of_widening : pgi_uses<3, 3, 4, 1, -1, 0, 0, 1> {
     PGI_POINT(c, v, , , dot) { v[2] = c.unscale * v[0], dot[0] = {v[1], v[2]}; }
+};
+// z, r, both in f32 and scaled: <r, z>
+template <class T> struct pgi_of_narrow_product : pgi_uses<2, 3, 0, 1, -1, 0, 0, 3> {
+    PGI_POINT(c, v, , , dot) { dot[0] = {c.unscale * v[1], c.unscale * v[0]}; }
 };
 // z, u: u += z
 template <class T> struct pgi_of_addition : pgi_uses<2, 3, 2, 0, -1> {
@@ -1671,6 +1684,10 @@ template <class T> struct pgi_of_inverse_again : pgi_uses<3, 7, 2, 1, -1, 1, 1> 
 // Conjugate gradients. z, p: p = z + beta p; <A z, p>, which is <A p, p>, for p is conjugate to the one before
 template <class T> struct pgi_of_cg_direction : pgi_uses<2, 3, 2, 1, -1, 1> {
     PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(v[0], v[1]), dot[0] = {av, v[1]}; }
+};
+// The same with z in f32 and scaled
+template <class T> struct pgi_of_cg_direction_mixed : pgi_uses<2, 3, 2, 1, -1, 1, 0, 1> {
+    PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(c.unscale * v[0], v[1]), dot[0] = {c.unscale * av, v[1]}; }
 };
 // p, u, r: u += alpha p, r -= alpha A p; <r, r>
 template <class T> struct pgi_of_cg_descent : pgi_uses<3, 7, 6, 1, 2, 1> {
@@ -18868,6 +18885,13 @@ namespace
 
 // ---- executors ----
 
+// Whether a body has anything to do, which the device knows; without wanted() it always has.
+template <class BODY> static PGI_HD inline auto pgi_is_wanted(const BODY &body, int) -> decltype(body.wanted())
+{
+    return body.wanted();
+}
+template <class BODY> static PGI_HD inline int pgi_is_wanted(const BODY &, long) { return 1; }
+
 #if PGI_GPU
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_each_kernel(const __grid_constant__ BODY body)
@@ -18908,36 +18932,26 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
+    if (!pgi_is_wanted(body, 0)) return;
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) return;
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
-// What a point needs of memory is asked for while the one before it is worked on: seen = look(column, i, j, k), then
-// body(column, i, j, k, seen, unit, sums), column = begin(i, j, k), and after each step() that of the next plane; all
-// of body.kept(). Of four sums and MORE, those from number first() to before end() are results.
-template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::RESIDENT)
+// Calls body(i, j, k, unit, sums) for all points in bricks with fluid: of four sums and MORE, those from number first()
+// to before end() are results.
+template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
-                          double *result, pgi_shape h, pgi_bricks bricks, int again)
+                          double *result, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
     if (!body.wanted()) return;
     double sums[4 + BODY::MORE] = {0}, unit;
-    if (!pgi_begin_sums(state, again, &unit)) return;
-    const auto kept = body.kept();
+    pgi_begin_sums(state, 0, &unit);
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
-        auto above = kept.begin(t.i, t.j, t.k0);
-        auto next = kept.look(above, t.i, t.j, t.k0);
-        for (int k = t.k0; k < t.k1; k++) {
-            const auto column = above;
-            const auto own = next;
-            const int goes_on = k + 1 < t.k1;
-            if (goes_on) kept.step(&above);
-            next = kept.look(above, t.i, t.j, k + goes_on);
-            kept(column, t.i, t.j, k, own, unit, sums);
-        }
+        for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k, unit, sums);
     }
     if (pgi_finish_sums<BODY::MORE>(sums, partials, state, result, body.first(), body.end()))
         state->unit_of_sums = unit;
@@ -18984,6 +18998,7 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
         return;
     }
 #endif
+    if (!pgi_is_wanted(body, 0)) return;
     // The fluid may all be in a few planes, so that threads take turns.
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
     const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
@@ -19010,12 +19025,12 @@ static void pgi_for_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks
 #if PGI_GPU
 // Calls body as pgi_sum_points_kernel does for the points in bricks with fluid.
 template <class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks,
-                                                const BODY &body, double *result, int again)
+                                                const BODY &body, double *result)
 {
     const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
+    const int64_t wanted = pgi_reduce_blocks(h.blocks, 0), resident = 2 * (int64_t)s->multiprocessors;
     PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0, pgi_sum_points_kernel<BODY>, body,
-                     n[0], n[1], s->partials, s->state, result, h, bricks, again);
+                     n[0], n[1], s->partials, s->state, result, h, bricks);
 }
 #endif
 
@@ -19518,67 +19533,19 @@ static PGI_HD PGI_APART pgi_cell_value<T> pgi_field_value_apart(const pgi_cell_o
     return pgi_field_value(a, kind, p, sj, sk, at);
 }
 
-// Policies of operations: what a cell needs is looked at first, and worked out then. RESIDENT: blocks that a
-// multiprocessor has for sums, which bounds their registers. kept(): the same policy with all that every cell needs
-// read from memory, which a compiler must else read again after a store. Of a mask alone on uniform axes
-template <class T, int KEPT = 0> struct pgi_even_cells {
-    pgi_cell_operator<T> a;
-    struct {
-        T alpha, end[6];
-        double measure;
-    } of;    // where they are kept
-    enum { RESIDENT = 3 };
-    typedef pgi_even_cells<T, 1> all_kept;
-    PGI_HD T alpha() const { return KEPT ? of.alpha : (T)a.b.state->alpha; }
-    PGI_HD T end(int q) const { return KEPT ? of.end[q] : (T)a.cells->end[q]; }
-    PGI_HD double measure(int, int, int) const { return KEPT ? of.measure : a.cells->measure; }
-    PGI_HD all_kept kept() const
-    {
-        all_kept k;
-        k.a = a;
-        k.of.alpha = alpha(), k.of.measure = measure(0, 0, 0);
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) k.of.end[q] = end(q);
-        return k;
-    }
-    struct seen {
-        T own, beside[6];
-        unsigned kind;
-    };
-    PGI_HD seen look(int64_t cell, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        seen s;
-        s.own = *p, s.kind = a.kind[cell];
-        pgi_look_beside(a, p, sj, sk, at, s.beside);
-        return s;
-    }
-    PGI_HD pgi_cell_row<T> row(unsigned kind, const int at[3]) const
-    {
-        const unsigned open = kind & PGI_LIVE ? kind : 0;
-        pgi_cell_row<T> r;
-        r.reaction = kind & PGI_LIVE ? alpha() : (T)0;
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
-            r.c[q] = open >> q & 1 && !outer ? a.even[q / 2] : (T)0;
-            if (outer && open >> q & 1) r.reaction += end(q);
-        }
-        return r;
-    }
-    PGI_HD pgi_cell_value<T> value(const seen &s, const T *, int64_t, int64_t, int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        if (!pgi_is_plain(a, s.kind, i, j, k)) return pgi_value_of_row(row(s.kind, at), s.own, s.beside);
-        pgi_cell_value<T> v = {alpha() * s.own, alpha() + 2 * (a.even[0] + a.even[1] + a.even[2])};    // most are
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (s.own - s.beside[q]);
-        return v;
-    }
-};
-template <class T> static PGI_HD inline pgi_even_cells<T> pgi_even_cells_of(const pgi_cell_operator<T> &a)
+// The row of a live cell of a mask alone on uniform axes
+template <class T>
+static PGI_HD inline pgi_cell_row<T> pgi_even_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
-    return {a, {0, {0, 0, 0, 0, 0, 0}, 0}};
+    pgi_cell_row<T> r;
+    r.reaction = (T)a.b.state->alpha;
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int open = kind >> q & 1, outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
+        r.c[q] = open && !outer ? a.even[q / 2] : (T)0;
+        if (outer && open) r.reaction += (T)a.cells->end[q];
+    }
+    return r;
 }
 
 // Of any operator
@@ -19586,46 +19553,23 @@ template <class T>
 static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
     const pgi_cell_row<T> none = {{0, 0, 0, 0, 0, 0}, 0};
-    return !(kind & PGI_LIVE) ? none : a.is_even ? pgi_even_cells_of(a).row(kind, at) : pgi_live_row(a, kind, at);
+    return !(kind & PGI_LIVE) ? none : a.is_even ? pgi_even_row(a, kind, at) : pgi_live_row(a, kind, at);
 }
 template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
                                                                             int64_t sj, int64_t sk, int i, int j, int k)
 {
     const int at[3] = {i, j, k};
     const int64_t cell = pgi_cell_at(a.b, i, j, k);
-    if (!a.is_even) return pgi_field_value_apart(pgi_apart(a), a.kind[cell], p, sj, sk, at);
-    const pgi_even_cells<T> even = pgi_even_cells_of(a);
-    return even.value(even.look(cell, p, sj, sk, i, j, k), p, sj, sk, i, j, k);
-}
-// Looks at no more than what they are.
-template <class T> struct pgi_any_cells {
-    pgi_cell_operator<T> a;
-    enum { RESIDENT = 2 };
-    typedef pgi_any_cells all_kept;
-    PGI_HD all_kept kept() const { return *this; }
-    struct seen {
-        unsigned kind;
-    };
-    PGI_HD seen look(int64_t cell, const T *, int64_t, int64_t, int, int, int) const
-    {
-        const seen s = {a.kind[cell]};
-        return s;
-    }
-    PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
-    {
-        const int at[3] = {i, j, k};
-        return a.is_even ? pgi_cell_value_of(a, p, sj, sk, i, j, k) : pgi_field_value(a, s.kind, p, sj, sk, at);
-    }
-    PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
-};
-// f(cells) with the policy of level l
-template <class T, class F> static void pgi_with_cells(const pg_solver *s, const pgi_level *l, const F &f)
-{
-    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
-    if (a.is_even)
-        f(pgi_even_cells_of(a));
-    else
-        f(pgi_any_cells<T>{a});
+    const unsigned kind = a.kind[cell];
+    if (!a.is_even) return pgi_field_value_apart(pgi_apart(a), kind, p, sj, sk, at);
+    T beside[6];
+    pgi_look_beside(a, p, sj, sk, at, beside);
+    if (!pgi_is_plain(a, kind, i, j, k)) return pgi_value_of_row(pgi_cell_row_of(a, kind, at), *p, beside);
+    const T alpha = (T)a.b.state->alpha;    // most are
+    pgi_cell_value<T> v = {alpha * *p, alpha + 2 * (a.even[0] + a.even[1] + a.even[2])};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (*p - beside[q]);
+    return v;
 }
 
 #if PGI_WITH_CELLS
@@ -19705,100 +19649,278 @@ template <class T> struct pgi_cell_residual {
     }
 };
 
+#if PGI_GPU
+// The operator as a march takes it: by the mask's bytes, or links to the next cells along the axes and a shift, stored
+// once, W A of each cell over the mean weight. What leads out of the fluid, where u is 0, is in the shift.
+template <class T> struct pgi_march {
+    pgi_cell_operator<T> a;
+    const T *link[3], *shift;
+    double mean_weight;
+    pgi_bricks bricks;
+};
+static int pgi_has_links(const pg_solver *s) { return s->cuda && !(s->obstacles.even && !pgi_has_fields(&s->work)); }
+template <class T> static pgi_march<T> pgi_march_of(const pg_solver *s, const pgi_level *l, const pgi_bricks &bricks)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const T *const rows = (const T *)o->links;
+    const int64_t points = rows ? s->outer.points : 0;
+    return {pgi_operator_of<T>(s, l), {rows, rows + points, rows + 2 * points}, rows + 3 * points, o->mean_weight,
+            bricks};
+}
+template <class T> struct pgi_store_links {
+    pgi_cell_operator<double> a;
+    double mean_weight;
+    T *link[3], *shift;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_axis<double> *const axis = a.b.axis;
+        const int at[3] = {i, j, k};
+        const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, pgi_plane_of(a.b)};
+        const unsigned open = a.kind[cell] & PGI_LIVE ? a.kind[cell] : 0;
+        const pgi_cell_row<double> row = pgi_cell_row_of(pgi_apart(a), open, at);
+        const double w = pgi_cell_weight(a.b, i, j, k) / mean_weight;
+        double rest = open && a.cells->alpha_cell ? pgi_coefficient(a.cells, a.cells->alpha_cell, cell) : 0;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]),
+                      linked = a.kind[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]] & PGI_LIVE;
+            if (outer && open >> q & 1) rest += a.cells->end[q] * pgi_face_factor(pgi_apart(a), q, at, cell);
+            if (!linked) rest += row.c[q];
+            if (q & 1) link[q / 2][cell] = linked ? (T)(w * row.c[q]) : (T)0;
+        }
+        shift[cell] = (T)(w * rest);
+    }
+};
+
+// Cells side by side in a row: those of 16 bytes. WHOLE: all are there, and lie at multiples of their size; else a
+// value after the other, of which those beyond the last one are that.
+template <class T, int WHOLE> struct pgi_abreast_cells {
+    enum { C = 16 / (int)sizeof(T) };
+    typedef pgi_lanes<T, C> values;
+    int some;
+    __device__ int count() const { return WHOLE ? (int)C : some; }
+    template <class S> __device__ pgi_lanes<S, C> get(const S *p) const
+    {
+        if (WHOLE) return *(const pgi_lanes<S, C> *)p;
+        pgi_lanes<S, C> v;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) v.v[m] = p[m < some ? m : some - 1];
+        return v;
+    }
+    template <class S> __device__ void put(S *p, const values &from) const
+    {
+        pgi_lanes<S, C> v;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) v.v[m] = (S)from.v[m];
+        if (WHOLE) *(pgi_lanes<S, C> *)p = v;
+        PGI_UNROLLED
+        for (int m = 0; m < C && !WHOLE; m++)
+            if (m < some) p[m] = v.v[m];
+    }
+    __device__ values load(const char *p, int narrow) const
+    {
+        if (!narrow) return get((const T *)p);
+        const pgi_lanes<float, C> single = get((const float *)p);
+        values v;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) v.v[m] = (T)single.v[m];
+        return v;
+    }
+    __device__ void store(char *p, int narrow, const values &v) const
+    {
+        if (narrow)
+            put((float *)p, v);
+        else
+            put((T *)p, v);
+    }
+};
+// The step to a neighbour along an axis, or to the cell itself where there is none.
+template <class T> static __device__ inline int pgi_march_step(const pgi_axis<T> &a, int up, int x)
+{
+    return pgi_is_outer(a, up, x) ? 0 : pgi_cell_step(a, up, x);
+}
+
+// Columns of a march, from plane to plane.
+template <class T, template <class> class RECURRENCE, int LINKS, int WHOLE>
+static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, const pgi_vectors &g, const pgi_tile &t,
+                                                         int i, int some, const pgi_krylov_steps<T> &steps, double unit,
+                                                         double *sums)
+{
+    typedef RECURRENCE<T> point;
+    typedef pgi_abreast_cells<T, WHOLE> abreast;
+    typedef typename abreast::values values;
+    enum { C = abreast::C, BRICK = 1 << PGI_BRICK_BITS, NARROW = point::NARROW & 1 };
+    const pgi_axis<T> *const axis = o.a.b.axis;
+    const int nx = axis[0].n, j = t.j;
+    const int64_t plane = (int64_t)nx * axis[1].n;
+    const abreast row = {some};
+    const int count = row.count(), last = i + count - 1, west = pgi_march_step(axis[0], 0, i),
+              east = count - 1 + pgi_march_step(axis[0], 1, last);
+    const int64_t south = pgi_march_step(axis[1], 0, j), north = pgi_march_step(axis[1], 1, j) * g.v[0].sj;
+    const int ends = pgi_is_outer(axis[0], 0, i) | pgi_is_outer(axis[0], 1, last) << 1 |
+                     pgi_is_outer(axis[1], 0, j) << 2 | pgi_is_outer(axis[1], 1, j) << 3;
+    char *p[point::VECTORS];
+    PGI_UNROLLED
+    for (int q = 0; q < point::VECTORS; q++)
+        p[q] = (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + t.k0 * g.v[q].sk);
+    int64_t c = i + (int64_t)nx * j + t.k0 * plane;
+    values before, now, below;
+    int ready = 0;
+    for (int k = t.k0; k < t.k1; k++) {
+        const auto beside = [&](int64_t e) {
+            return p[0] + e * (int64_t)(NARROW ? sizeof(float) : sizeof(T));
+        };
+        if ((!ready || k % BRICK == 0) && !pgi_any_fluid(o.bricks, i, j, k, k + 1)) {
+            ready = 0;
+        } else {
+            const int down = pgi_march_step(axis[2], 0, k), up = pgi_march_step(axis[2], 1, k);
+            if (!ready) {
+                before = row.load(beside(down * g.v[0].sk), NARROW), now = row.load(p[0], NARROW);
+                if (LINKS) below = row.get(o.link[2] + c + down * plane);
+                ready = 1;
+            }
+            const values above = row.load(beside(up * g.v[0].sk), NARROW),
+                         to_south = row.load(beside(south * g.v[0].sj), NARROW), to_north = row.load(beside(north), NARROW);
+            const T to_west = pgi_value_of<T>(p[0], NARROW, west), to_east = pgi_value_of<T>(p[0], NARROW, east);
+            const pgi_lanes<unsigned char, C> kind = row.get(o.a.kind + c);
+            values v[point::VECTORS], link[LINKS ? 5 : 1];
+            T link_west = 0;
+            PGI_UNROLLED
+            for (int q = 1; q < point::VECTORS; q++)
+                if (point::READ >> q & 1) v[q] = row.load(p[q], point::NARROW >> q & 1);
+            if constexpr (LINKS) {
+                PGI_UNROLLED
+                for (int d = 0; d < 3; d++) link[d] = row.get(o.link[d] + c);
+                link[3] = row.get(o.shift + c), link[4] = row.get(o.link[1] + c + south * nx);
+                link_west = o.link[0][c + west];
+            }
+            const int edges = ends | pgi_is_outer(axis[2], 0, k) << 4 | pgi_is_outer(axis[2], 1, k) << 5;
+            const T alpha = (T)o.a.b.state->alpha;
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) {
+                const T x = now.v[m], a = m > 0 ? now.v[m > 0 ? m - 1 : 0] : to_west,
+                        b = m + 1 < count ? now.v[m + 1 < C ? m + 1 : m] : to_east;
+                const unsigned open = kind.v[m] & PGI_LIVE ? kind.v[m] : 0;
+                T au = open ? alpha * x : (T)0;
+                if constexpr (LINKS) {
+                    T sum = link[3].v[m] * x + link[0].v[m] * (x - b);
+                    sum += (m > 0 ? link[0].v[m > 0 ? m - 1 : 0] : west ? link_west : (T)0) * (x - a);
+                    sum += link[1].v[m] * (x - to_north.v[m]) + (south ? link[4].v[m] : (T)0) * (x - to_south.v[m]);
+                    sum += link[2].v[m] * (x - above.v[m]) + (down ? below.v[m] : (T)0) * (x - before.v[m]);
+                    if (!o.a.is_uniform)
+                        sum *= (T)(o.mean_weight / pgi_cell_weight(o.a.b, i + m < nx ? i + m : last, j, k));
+                    au += sum;
+                } else {
+                    au += o.a.even[0] * ((open & 1 ? x - a : (T)0) + (open & 2 ? x - b : (T)0));
+                    au += o.a.even[1] * ((open & 4 ? x - to_south.v[m] : (T)0) + (open & 8 ? x - to_north.v[m] : (T)0));
+                    au += o.a.even[2] * ((open & 16 ? x - before.v[m] : (T)0) + (open & 32 ? x - above.v[m] : (T)0));
+                    const unsigned out = open & (unsigned)edges & ~(m > 0 ? 1u : 0u) & ~(m + 1 < count ? 2u : 0u);
+                    PGI_ROLLED
+                    for (int q = 0; q < 6 && out; q++)
+                        if (out >> q & 1) au += (T)o.a.cells->end[q] * x;
+                }
+                T value[point::VECTORS];
+                pgi_term<T> dot[point::DOTS + 1];
+                value[0] = x;
+                PGI_UNROLLED
+                for (int q = 1; q < point::VECTORS; q++) value[q] = point::READ >> q & 1 ? v[q].v[m] : (T)0;
+                point::at(steps, value, au, 0, dot);
+                PGI_UNROLLED
+                for (int q = 1; q < point::VECTORS; q++) v[q].v[m] = value[q];
+                if (m >= count) continue;
+                const double w = o.a.is_uniform ? o.mean_weight : pgi_cell_weight(o.a.b, i + m, j, k),
+                             e = unit * (double)value[point::NORM >= 0 ? point::NORM : 0];
+                if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
+                PGI_UNROLLED
+                for (int q = 0; q < point::DOTS; q++)
+                    sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+            }
+            PGI_UNROLLED
+            for (int q = 1; q < point::VECTORS; q++)
+                if (point::WRITTEN >> q & 1) row.store(p[q], point::NARROW >> q & 1, v[q]);
+            before = now, now = above;
+            if (LINKS) below = link[LINKS ? 2 : 0];
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++)
+            p[q] += g.v[q].sk * (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
+        c += plane;
+    }
+}
+
+// Computes a recurrence with the product A v[0] among cells, and its sums
+// Block: threads with 16 bytes of a row each, marching in z   Shared: none   Moves the words of the vectors and, a cell,
+// a byte of the mask, or that and 4 words of links
+template <class T, template <class> class RECURRENCE, int LINKS>
+static __global__ void __launch_bounds__(PGI_BLOCK, LINKS ? 2 : 3)
+    pgi_march_kernel(const __grid_constant__ pgi_march<T> o, const __grid_constant__ pgi_vectors g, double *partials,
+                     pgi_state *state, pgi_shape h, int again)
+{
+    typedef RECURRENCE<T> point;
+    enum { C = pgi_abreast_cells<T, 1>::C, FIRST = point::NORM >= 0 ? 0 : 4 };
+    const int nx = o.a.b.axis[0].n, ny = o.a.b.axis[1].n;
+    double sums[4 + point::DOTS] = {0}, unit;
+    pgi_await();
+    if (!pgi_begin_sums(state, again, &unit)) return;
+    const pgi_krylov_steps<T> steps(state);
+    int fits = nx % C == 0;
+    PGI_UNROLLED
+    for (int q = 0; q < point::VECTORS; q++) {
+        const char *const first = (const char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, 0);
+        fits = fits && (uintptr_t)first % (C * (point::NARROW >> q & 1 ? sizeof(float) : sizeof(T))) == 0 &&
+               g.v[q].sj % C == 0 && g.v[q].sk % C == 0;
+    }
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile);
+        const int i = C * t.i, left = nx - i;
+        if (left <= 0 || t.j >= ny) continue;
+        if (fits)
+            pgi_march_columns<T, RECURRENCE, LINKS, 1>(o, g, t, i, C, steps, unit, sums);
+        else
+            pgi_march_columns<T, RECURRENCE, LINKS, 0>(o, g, t, i, left < C ? left : (int)C, steps, unit, sums);
+    }
+    if (point::DOTS == 0 && point::NORM < 0) return;
+    if (pgi_finish_sums<point::DOTS>(sums, partials, state, state->sums, FIRST, 4 + point::DOTS))
+        state->unit_of_sums = unit;
+}
+template <class T, template <class> class RECURRENCE>
+static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_bricks &bricks,
+                               int again = 0)
+{
+    enum { C = pgi_abreast_cells<T, 1>::C };
+    const int links = pgi_has_links(s);
+    const pgi_shape h = pgi_shape_of(s, (l->n[0] + C - 1) / C, l->n[1], l->n[2]);
+    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = (links ? 2 : 3) * (int64_t)s->multiprocessors;
+    PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
+                     (links ? pgi_march_kernel<T, RECURRENCE, 1> : pgi_march_kernel<T, RECURRENCE, 0>),
+                     pgi_march_of<T>(s, l, bricks), g, s->partials, s->state, h, again);
+}
+
+#endif
+
 template <class T>
 static void pgi_cell_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
+#if PGI_GPU
+    if (s->cuda) {    // r may be the caller's: 0 in bricks without fluid too
+        pgi_recur_by_march<T, pgi_of_stored_residual>(s, l, {{u, rhs.f, r}}, pgi_all_bricks());
+        return;
+    }
+#endif
     const pgi_cell_residual<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
     pgi_for_points(s, l->n, body);
 }
 
 template <class T> static void pgi_cell_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
 {
-    pgi_cell_residual_op<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
+    const pgi_cell_residual<T> body = {pgi_operator_of<T>(s, l), u, pgi_no_grid(), v, 0};
+    pgi_for_points(s, l->n, body);
 }
 
 #if PGI_GPU
-// A recurrence of conjugate gradients with a product.
-template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
-    typedef RECURRENCE<T> point;
-    enum { RESIDENT = CELLS::RESIDENT, MORE = point::DOTS };
-    CELLS cells;
-    pgi_vectors g;
-    pgi_krylov_steps<T> steps;    // where they are kept
-    struct seen {
-        typename CELLS::seen cell;
-        T v[point::VECTORS];
-    };
-    PGI_HD int wanted() const { return 1; }
-    PGI_HD int first() const { return point::NORM >= 0 ? 0 : 4; }
-    PGI_HD int end() const { return 4 + MORE; }
-    PGI_HD pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> kept() const
-    {
-        pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> k = {
-            cells.kept(), {}, pgi_krylov_steps<T>(cells.a.b.state)};
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) k.g.v[q] = pgi_found<T>(g.v[q]);
-        return k;
-    }
-    struct column {
-        int64_t cell, v[point::VECTORS];
-    };
-    PGI_HD column begin(int i, int j, int k) const
-    {
-        column c;
-        c.cell = pgi_cell_at(cells.a.b, i, j, k);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) c.v[q] = i + j * g.v[q].sj + k * g.v[q].sk;
-        return c;
-    }
-    PGI_HD void step(column *c) const
-    {
-        c->cell += pgi_plane_of(cells.a.b);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) c->v[q] += g.v[q].sk;
-    }
-    PGI_HD void *at(int q, const column &c) const { return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, c.v[q]); }
-    PGI_HD seen look(const column &c, int i, int j, int k) const
-    {
-        seen s = {};
-        s.cell = cells.look(c.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++)
-            if (point::READ >> q & 1) s.v[q] = pgi_value_of<T>(at(q, c), point::NARROW >> q & 1, 0);
-        return s;
-    }
-    PGI_HD void operator()(const column &c, int i, int j, int k, const seen &s, double unit, double *sums) const
-    {
-        T v[point::VECTORS];
-        pgi_term<T> dot[point::DOTS + 1];
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) v[q] = s.v[q];
-        const pgi_cell_value<T> own = cells.value(s.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
-        point::at(steps, v, own.au, 0, dot);
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++)
-            if (point::WRITTEN >> q & 1) pgi_set_value(at(q, c), point::NARROW >> q & 1, 0, v[q]);
-        const double w = cells.measure(i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
-        if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
-        PGI_UNROLLED
-        for (int q = 0; q < point::DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
-    }
-};
-template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence {
-    pg_solver *s;
-    const pgi_level *l;
-    pgi_vectors g;
-    int again;
-    template <class CELLS> void operator()(const CELLS &cells) const
-    {
-        const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g, pgi_krylov_steps<T>()};
-        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, again);
-    }
-};
-
 // The others that have a product or the diagonal are seldom, so that one kernel has them all: which one it is, and what
 // that reads and writes, is known when it runs. PGI_MAGNITUDE is the norm of D u, if the state asks for it.
-enum { PGI_MAGNITUDE = -1, PGI_RESIDUAL_NORM = -2 };
+enum { PGI_MAGNITUDE = -1 };
 #define PGI_SELDOM_AMONG_CELLS(X)                                                                                      \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_INVERSE, pgi_of_inverse)                                                                                     \
@@ -19806,23 +19928,16 @@ enum { PGI_MAGNITUDE = -1, PGI_RESIDUAL_NORM = -2 };
     X(PGI_INVERSE_AGAIN, pgi_of_inverse_again)                                                                         \
     X(PGI_PIPECG_DIAGONAL, pgi_of_pipecg_diagonal)                                                                     \
     X(PGI_BICG_PRODUCT, pgi_of_bicg_product)                                                                           \
-    X(PGI_BICG_SECOND, pgi_of_bicg_second)                                                                             \
-    X(PGI_RESIDUAL_NORM, pgi_of_residual)
+    X(PGI_BICG_SECOND, pgi_of_bicg_second)
 template <class T> struct pgi_seldom_recurrence {
-    enum { RESIDENT = 2, VECTORS = 8, MORE = 4 };
+    enum { VECTORS = 8, MORE = 4 };
     pgi_cell_operator<T> a;
     pgi_vectors g;
     int recurrence, product, norm;
     unsigned read, written;
-    struct nothing {
-    };    // is looked at ahead
     PGI_HD int wanted() const { return recurrence != PGI_MAGNITUDE || a.b.state->seek; }
     PGI_HD int first() const { return norm ? 0 : 4; }
     PGI_HD int end() const { return recurrence < 0 ? 4 : 4 + MORE; }
-    PGI_HD pgi_seldom_recurrence kept() const { return *this; }
-    PGI_HD nothing begin(int, int, int) const { return nothing(); }
-    PGI_HD void step(nothing *) const {}
-    PGI_HD nothing look(nothing, int, int, int) const { return nothing(); }
     PGI_HD T *at(int q, int i, int j, int k) const { return pgi_data<T>(g.v[q]) + i + j * g.v[q].sj + k * g.v[q].sk; }
     PGI_HD pgi_cell_value<T> value(int i, int j, int k) const
     {
@@ -19834,7 +19949,7 @@ template <class T> struct pgi_seldom_recurrence {
         pgi_look_beside(a, p, g.v[0].sj, g.v[0].sk, cell, beside);
         return pgi_value_of_row(row, *p, beside);
     }
-    PGI_HD void operator()(nothing, int i, int j, int k, nothing, double unit, double *sums) const
+    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
     {
         T v[VECTORS];
         pgi_term<T> dot[MORE] = {};
@@ -19862,26 +19977,33 @@ template <class T> struct pgi_seldom_recurrence {
     }
 };
 template <class T, template <class> class RECURRENCE>
-static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g, int again = 0)
+static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     typedef RECURRENCE<T> point;
     enum { NORM = point::NORM >= 0 };
     static_assert(point::NORM < 0 || point::NORM == 1, "see pgi_seldom_recurrence");
     const pgi_seldom_recurrence<T> body = {
         pgi_operator_of<T>(s, l), g, recurrence, point::PRODUCT, NORM, point::READ | point::PRODUCT, point::WRITTEN};
-    pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, again);
+    pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums);
 }
 
 template <class T>
 static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
+    const pgi_bricks bricks = pgi_bricks_of(s, l);
+    (void)bricks;
     switch (recurrence) {
 #if PGI_KRYLOV
-    case PGI_CG_DIRECTION: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_direction>{s, l, g, 0}); break;
-    case PGI_CG_DESCENT: pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent>{s, l, g, 0}); break;
+    case PGI_CG_DIRECTION: pgi_recur_by_march<T, pgi_of_cg_direction>(s, l, g, bricks); break;
+    case PGI_CG_DESCENT: pgi_recur_by_march<T, pgi_of_cg_descent>(s, l, g, bricks); break;
+    case PGI_CG_DIRECTION_MIXED:
     case PGI_CG_DESCENT_MIXED:
-        if constexpr (sizeof(T) == sizeof(double))
-            pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, pgi_of_cg_descent_mixed>{s, l, g, 0});
+        if constexpr (sizeof(T) == sizeof(double)) {
+            if (recurrence == PGI_CG_DESCENT_MIXED)
+                pgi_recur_by_march<T, pgi_of_cg_descent_mixed>(s, l, g, bricks);
+            else
+                pgi_recur_by_march<T, pgi_of_cg_direction_mixed>(s, l, g, bricks);
+        }
         break;
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME: pgi_recur_seldom<T, TYPE>(s, l, recurrence, g); break;
@@ -19988,12 +20110,7 @@ template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l,
     const pgi_vectors g = {{x, rhs.f}};
 #if PGI_GPU
     if (s->cuda) {
-        const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
-        const pgi_sum_recurrence<T, pgi_of_residual> sums = {s, l, g, again};
-        if (a.is_even)
-            sums(pgi_even_cells_of(a));
-        else
-            pgi_recur_seldom<T, pgi_of_residual>(s, l, PGI_RESIDUAL_NORM, g, again);
+        pgi_recur_by_march<T, pgi_of_residual>(s, l, g, pgi_bricks_of(s, l), again);
         return;
     }
 #endif
@@ -20010,7 +20127,7 @@ template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level 
 #if PGI_GPU
     if (s->cuda) {
         const pgi_seldom_recurrence<T> body = {a, {{u}}, PGI_MAGNITUDE, 0, 1, 1, 0};
-        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->magnitude, 0);
+        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->magnitude);
         return;
     }
 #endif
@@ -20033,6 +20150,12 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
                                      int with_norm)
 {
     if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
+#if PGI_GPU
+    if (s->cuda) {
+        pgi_recur_by_march<double, pgi_of_narrowed_residual>(s, l, {{u, rhs.f, r32}}, pgi_bricks_of(s, l));
+        return;
+    }
+#endif
     const pgi_cell_residual<double> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
     pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
 }
@@ -20332,18 +20455,18 @@ static PGI_HD inline double pgi_noted_mean(unsigned long long largest)
     return largest & 1 ? -mean : mean;
 }
 
-// to = from in rows, 0 elsewhere, where *wanted is not 0 (NULL: always). A fluid cell without a row is a singular
+// to = from in rows, 0 elsewhere, where *some is not 0 (NULL: always). A fluid cell without a row is a singular
 // component by itself: all of f is its mean there.
 struct pgi_clear_outside {
     pgi_cell_operator<double> a;
     pgi_grid from, to;
     int narrow;
-    const int *wanted;
+    const int *some;
     unsigned long long *largest;    // of these means; or NULL
+    PGI_HD int wanted() const { return !some || *some; }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int64_t cell = pgi_cell_at(a.b, i, j, k), at = i + j * to.sj + k * to.sk;
-        if (wanted && !*wanted) return;
         if (!pgi_has_row(a, a.kind[cell], cell)) {
             const double mean = largest && a.kind[cell] & PGI_LIVE ? pgi_point_of(to, narrow, at) : 0;
             if (mean != 0) pgi_note_mean(largest, mean);
@@ -20352,10 +20475,10 @@ struct pgi_clear_outside {
             pgi_set_point(to, narrow, at, pgi_point_of(from, narrow, i + j * from.sj + k * from.sk));
     }
 };
-static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow, const int *wanted = NULL,
+static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow, const int *some = NULL,
                            unsigned long long *largest = NULL)
 {
-    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow, wanted, largest};
+    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow, some, largest};
     pgi_for_points(s, s->outer.n, body);
 }
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
@@ -20561,9 +20684,9 @@ static PGI_HD inline double pgi_weight_in_mean(const pgi_cell_operator<double> &
 }
 
 // Adds up the weights of the cells of each component, those from `first` on, or weight times value. most: of |x|;
-// OF_STATE: what the sums before have found; TO_BE_FOUND: nothing is added up, but it is found.
+// FOUND: at `found`; TO_BE_FOUND: nothing is added up, but it is found.
 struct pgi_sum_parts {
-    enum { OF_STATE = -1, TO_BE_FOUND = 0 };
+    enum { FOUND = -1, TO_BE_FOUND = 0 };
     pgi_cell_operator<double> a;
     const int *part, *parts;    // parts: 0: there are none; or NULL
     int first, end;
@@ -20573,16 +20696,13 @@ struct pgi_sum_parts {
     double largest_weight, most;
     unsigned long long *found;
     int64_t *sum;
+    PGI_HD int wanted() const { return !parts || (*parts > 0 && !(x.base && (a.b.state->alpha != 0) != lifts)); }
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const pgi_state *const st = a.b.state;
-        if (parts && (*parts == 0 || (x.base && (st->alpha != 0) != lifts))) return;
         const int p = part[pgi_cell_at(a.b, i, j, k)] - first;
         if (p < 0 || p >= end - first) return;
         const double v = x.base ? pgi_point_of(x, narrow, i + j * x.sj + k * x.sk) : 1,
-                     unit = !x.base            ? 1
-                            : most == OF_STATE ? st->sums[3] / st->unit_of_sums
-                                               : most;
+                     unit = !x.base ? 1 : most == FOUND ? fabs(pgi_noted_mean(*found)) : most;
         if (x.base && most == TO_BE_FOUND) pgi_note_mean(found, v);
         if (!(unit > 0) || !pgi_finite(unit)) return;
         int64_t half[2];
@@ -20601,11 +20721,11 @@ struct pgi_subtract_means {
     pgi_fixed fixed;
     const int64_t *sum, *weight;
     unsigned long long *largest;    // of the means; or NULL
+    PGI_HD int wanted() const { return *components > 0 && (b.state->alpha != 0) == lifts; }
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (*components == 0 || (b.state->alpha != 0) != lifts) return;
         const int p = component[pgi_cell_at(b, i, j, k)];
-        const double most = b.state->sums[3] / b.state->unit_of_sums;
+        const double most = fabs(pgi_noted_mean(b.state->largest_value));
         if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
         const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most;
         const int64_t at = i + j * x.sj + k * x.sk;
@@ -20687,11 +20807,14 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
     const pgi_grid from = lifts ? r : x;
     if (s->work.cells.openness[0]) pgi_weigh_components(s, by_openness);    // in place of those of the other one
     unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     pgi_fill_words(s, o->sum, 4 * (int64_t)o->component_capacity, 0, o->components);
+    pgi_fill_words(s, &s->state->largest_value, 2);
     pgi_sum_parts sums = pgi_sums_of(s, o->sum);
-    sums.parts = o->components, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts,
-    sums.most = sums.OF_STATE;
+    sums.parts = o->components, sums.x = from, sums.by_openness = by_openness, sums.lifts = lifts;
+    sums.found = &s->state->largest_value;
+    sums.most = sums.TO_BE_FOUND;
+    pgi_for_points(s, s->outer.n, sums);
+    sums.most = sums.FOUND;
     pgi_for_points(s, s->outer.n, sums);
     const pgi_subtract_means subtract = {sums.a.b, o->component,  o->components, x,         narrow,
                                          lifts,    sums.fixed, o->sum,     o->weight, largest};
@@ -20714,7 +20837,7 @@ static void pgi_gather(pg_solver *s, int compatible)
         pgi_for_each(s, o->values_capacity, add);
     }
     if (!compatible) return;
-    if (s->cuda || o->components[1]) pgi_clear_grid(s, f, f, narrow, o->components + 1, &s->state->largest_single);
+    pgi_clear_grid(s, f, f, narrow, o->components + 1, &s->state->largest_single);
     pgi_project(s, f, PGI_MEANS_OF_RHS, f);
     counts.ends = 1;
     pgi_for_each(s, 1, counts);
@@ -23633,6 +23756,16 @@ static void pgi_read_media(pg_solver *s)
         const pgi_mark_plain mark = {classify.a, o->kind, o->quads};
         pgi_for_eighths(s, rows_by_twos, mark);
     }
+#if PGI_GPU
+    if (s->obstacles.links)
+        pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto type) {
+            typedef decltype(type) T;
+            T *const to = (T *)s->obstacles.links;
+            const int64_t points = s->outer.points;
+            pgi_for_points(s, l->n, pgi_store_links<T>{pgi_wide_operator(s), o->mean_weight,
+                                                       {to, to + points, to + 2 * points}, to + 3 * points});
+        });
+#endif
     pgi_find_components(s);
 }
 
@@ -24235,6 +24368,10 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
                                    : pgi_take_grid(arena, s->outer.n, element);
     o->parent = (int *)o->held.base;
     o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
+    o->links = NULL;
+#if PGI_GPU
+    if (pgi_has_links(s)) o->links = pgi_take_block(arena, 4 * (size_t)points * element);
+#endif
     o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells));
     o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * PGI_OPERATORS);
     pgi_layout_bricks(s, arena);
@@ -25230,12 +25367,15 @@ static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
     s->outer_ops->recur(s, &s->outer, recurrence, v);
 }
 static void pgi_set_steps(pg_solver *s, int step) { s->ops->control(s, PGI_SET_KRYLOV, step); }
+static void pgi_copy_outer(pg_solver *s, pgi_grid from, pgi_grid to) { s->outer_ops->copy(s, &s->outer, from, to); }
 
 // Whether CG's passes write the residual in f32 too, for the next cycle or solve.
 static int pgi_is_narrowed(const pg_solver *s)
 {
     return s->mixed && !s->weighs && s->desc.flags & PG_CG && !s->goes_on;
 }
+// And whether they read what the cycle gives in f32.
+static int pgi_reads_narrow(const pg_solver *s) { return s->cuda && s->masked && s->multigrid && pgi_is_narrowed(s); }
 static void pgi_narrow(pg_solver *s, pgi_grid r) { s->ops->narrow_rhs(s, &s->outer, r, &s->level[0]); }
 
 // M r: one cycle from 0.
@@ -25247,6 +25387,10 @@ static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
     pgi_set_inner(s, 1);
     const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
     pgi_set_inner(s, 0);
+    if (pgi_reads_narrow(s)) {
+        pgi_recur(s, PGI_NARROW_PRODUCT, {{z, l->f}});
+        return z;
+    }
     pgi_recur(s, PGI_WIDEN, {{z, r, s->vector[PGI_M]}});
     return s->vector[PGI_M];
 }
@@ -25301,36 +25445,55 @@ static void pgi_step_centre(pg_solver *s)
 }
 
 // The residual of u, its norm and its square.
-static void pgi_step_residual(pg_solver *s)
+static void pgi_find_residual(pg_solver *s)
 {
-    if (s->masked) pgi_gather(s, 1);    // the grid of f may have served the cycle
     s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
     pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
 }
-
-// Before a method begins: constants that alpha alone holds.
+// The same after iterations, whose cycle among obstacles may have used the grid of f.
+static void pgi_step_residual(pg_solver *s)
+{
+    if (s->masked && (s->goes_on || s->outer.f.base == s->level[0].t.base)) pgi_gather(s, 1);
+    pgi_find_residual(s);
+}
 static void pgi_step_lift_components(pg_solver *s)
 {
-    pgi_step_residual(s);
     pgi_project(s, s->outer.u, PGI_MEANS_HELD, s->vector[PGI_R]);
+    pgi_find_residual(s);
+}
+// Before a method begins. Among obstacles the residual of u = 0 is the gathered f, and u gets the constants that alpha
+// alone holds.
+static void pgi_first_residual(pg_solver *s)
+{
+    if (s->goes_on) return pgi_step_residual(s);
+    if (s->masked && s->guess_zero) {
+        pgi_copy_outer(s, s->outer.f, s->vector[PGI_R]);
+        pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
+    } else
+        pgi_find_residual(s);
+    if (s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_components);
 }
 
 // Conjugate gradients (M. R. Hestenes, E. Stiefel 1952).
-static void pgi_cg_start(pg_solver *s)
+static void pgi_cg_begin(pg_solver *s)
 {
-    pgi_step_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
 }
+static void pgi_cg_start(pg_solver *s)
+{
+    pgi_first_residual(s);
+    pgi_cg_begin(s);
+}
 static void pgi_cg_verify(pg_solver *s)
 {
+    pgi_step_residual(s);
     if (s->desc.flags & PG_PRECOND_NONE) {    // has its step already
-        pgi_cg_start(s);
+        pgi_cg_begin(s);
         s->ops->control(s, PGI_CHECK, 0);
         return;
     }
-    pgi_step_residual(s);
     s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_CG_REPLACED);
     if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
@@ -25340,7 +25503,7 @@ static void pgi_cg_iterate(pg_solver *s)
     const pgi_grid *const v = s->vector, z = pgi_precondition(s, v[PGI_R]);
     if (pgi_preconditioner_of(s) & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
     if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
-    pgi_recur(s, PGI_CG_DIRECTION, {{z, v[PGI_P]}});
+    pgi_recur(s, pgi_reads_narrow(s) ? PGI_CG_DIRECTION_MIXED : PGI_CG_DIRECTION, {{z, v[PGI_P]}});
     pgi_set_steps(s, PGI_CG_ALPHA);
     pgi_recur(s, pgi_is_narrowed(s) ? PGI_CG_DESCENT_MIXED : PGI_CG_DESCENT,
               {{v[PGI_P], s->outer.u, v[PGI_R], s->level[0].f}});
@@ -25355,7 +25518,6 @@ static int pgi_is_predicted(const pg_solver *s)
 {
     return (s->desc.flags & (PG_PRECOND_NONE | PG_PRECOND_DIAGONAL)) != 0;
 }
-static void pgi_copy_outer(pg_solver *s, pgi_grid from, pgi_grid to) { s->outer_ops->copy(s, &s->outer, from, to); }
 static void pgi_apply_outer(pg_solver *s, pgi_grid x, pgi_grid to) { s->outer_ops->apply(s, &s->outer, x, to); }
 
 static void pgi_predicted_products(pg_solver *s)
@@ -25381,7 +25543,7 @@ template <int VERIFY> static void pgi_predicted_begin(pg_solver *s)
     const pgi_grid *const v = s->vector;
     for (const pgi_krylov_vector q : {PGI_P, PGI_S, PGI_U})
         if (!VERIFY) s->outer_ops->fill_zero(s, &s->outer, v[q]);
-    pgi_step_residual(s);
+    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_apply_outer(s, pgi_precondition(s, v[PGI_R]), v[PGI_W]);
@@ -25413,7 +25575,7 @@ static void pgi_pipecg_sums(pg_solver *s, int step)
 }
 static void pgi_pipecg_start(pg_solver *s)
 {
-    pgi_step_residual(s);
+    pgi_first_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_pipecg_sums(s, PGI_PIPECG_STEPS);
 }
@@ -25454,7 +25616,7 @@ template <int VERIFY> static void pgi_bicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
-    pgi_step_residual(s);
+    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_set_steps(s, PGI_BICG_SHADOW);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
@@ -25484,7 +25646,7 @@ template <int VERIFY> static void pgi_pipebicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
-    pgi_step_residual(s);
+    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
@@ -25643,7 +25805,6 @@ static void pgi_step_clear(pg_solver *s)
 static void pgi_step_check_shifted(pg_solver *s)
 {
     const pgi_level *const l = &s->outer;
-    if (s->masked) pgi_gather(s, 1);
     pgi_find_norm(s, PGI_RESIDUAL, l->u, 1);
     if (s->with_floor) s->outer_ops->magnitude(s, l, l->u);
     s->ops->control(s, PGI_CHECK_SHIFTED, 0);
@@ -25726,7 +25887,6 @@ static void pgi_program(pg_solver *s)
         if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
     } else {
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
-        if (s->krylov && s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_components);
         if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         pgi_iterate(s);
