@@ -14292,8 +14292,8 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
 // W/W', is self-adjoint in the inner product of W, as A is. Its quality is how far w and k/d stray from those of the
 // uniform line, w' and k', whatever the scale of M: w'/k' is to be chosen. The ratio of the arithmetic means took
 // fewest iterations, on 96^2 points with spacings to 1 : 100 along both axes 80 to 101; the true length, L/n for h, 160
-// to 190. A velocity stays along the axis that keeps its tables, where elimination takes unsymmetric rows as long as
-// none is negative; of others what upwind differences add to beta stays.
+// to 190. A velocity stays along the axis that keeps its tables, where elimination takes unsymmetric rows of positive
+// links: upwind differences from a cell Peclet number of 2 on. Of others what these add to beta stays.
 
 // An axis becomes uniform. An end that holds u less than the gap beside it by the root of n/2 counts as closed. Returns
 // how much w or k/d varies.
@@ -14326,7 +14326,7 @@ static double pgi_make_uniform(pg_desc *d, const pgi_line *l, int axis)
 
 static int pgi_is_replaced(const pgi_hierarchy *h, int axis)
 {
-    return h->near && pgi_can_transform(h->near->line[0][axis]) && !pgi_can_transform(h->line[0][axis]);
+    return h->near && pgi_is_plain_line(h->near->line[0][axis]) && !pgi_is_plain_line(h->line[0][axis]);
 }
 
 // Where nothing but closed ends are left in place of ones that hold u a little, the smallest eigenvalue does so.
@@ -14351,9 +14351,9 @@ static pgi_hierarchy *pgi_near_create(const pg_desc *d, const pgi_hierarchy *h)
     for (int a = 0; a < 3; a++) {
         const pgi_line *const l = h->line[0][a];
         const double peclet = pgi_cell_peclet(l, d->beta);
-        if (a == kept && (d->flags & PG_UPWIND || peclet < 2)) continue;
-        near.velocity[a] = 0;
+        if (a == kept && peclet >= 2) near.flags |= PG_UPWIND;
         if (a == kept) continue;
+        near.velocity[a] = 0;
         if (!pgi_is_plain_line(l)) pgi_make_uniform(&near, l, a);
         if (d->flags & PG_UPWIND) near.h[a] /= sqrt(1 + 0.5 * peclet);
     }
@@ -14367,15 +14367,15 @@ static pgi_hierarchy *pgi_near_create(const pg_desc *d, const pgi_hierarchy *h)
 }
 
 // Whether it is the better preconditioner of A with a velocity, where none was asked for: along one axis the velocity
-// stays, others may be transformed. On 500 random problems it took a tenth to all of the iterations of PG_PRECOND_AINV
-// up to a cell Peclet number of 2 along these, and with central differences 2 along that one.
+// stays, others may be transformed. Random problems took a tenth to all of the iterations of PG_PRECOND_AINV where their
+// cell Peclet number is below 2.
 static int pgi_near_takes_velocity(const pg_desc *d, const pgi_hierarchy *h)
 {
     const int kept = pgi_kept_axis(d, h);
     for (int a = 0; a < 3; a++) {
         const pgi_line *const l = h->line[0][a];
-        if (a != kept && (!pgi_is_plain_line(l) || pgi_line_factor(l) > PGI_LARGE_RADIX)) return 0;
-        if ((a != kept || !(d->flags & PG_UPWIND)) && pgi_cell_peclet(l, d->beta) >= 2) return 0;
+        if (a == kept) continue;
+        if (!pgi_is_plain_line(l) || pgi_line_factor(l) > PGI_LARGE_RADIX || pgi_cell_peclet(l, d->beta) >= 2) return 0;
     }
     return 1;
 }
