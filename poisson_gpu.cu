@@ -268,7 +268,6 @@ static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
 // Spacings that differ by so much leave strong links along one axis alone, and lists half as many nodes as cells.
 static const double PGI_FLAT_RATIO = 5;
 // A labyrinth: fluid cells have a wall along so many axes on average, of all axes but one, as in corridors of 1 to 3 cells.
-// Wider ones, and gaps between plates in 3D, do as well without more work in a cycle.
 static const double PGI_LABYRINTH_WALLS = 0.6;
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -19680,9 +19679,8 @@ template <class T> struct pgi_cell_residual {
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
         const T right = f.base ? pgi_data<T>(f)[i + j * f.sj + k * f.sk] : (T)0;
         const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
-        const T residual = f.base ? right - v.au : v.au;
-        const int live = a.kind[pgi_cell_at(a.b, i, j, k)] & PGI_LIVE;
-        const T value = live ? (narrow ? (T)a.b.state->scale * residual : residual) : (T)0;
+        const T residual = !(a.kind[pgi_cell_at(a.b, i, j, k)] & PGI_LIVE) ? (T)0 : f.base ? right - v.au : v.au;
+        const T value = narrow ? (T)a.b.state->scale * residual : residual;
         pgi_set_value<T>(pgi_vector_at<T>(out, narrow, i + j * out.sj + k * out.sk), narrow, 0, value);
     }
 };
@@ -23922,10 +23920,10 @@ static void pgi_choose_levels(pg_solver *s)
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
     const int weakly_held = d->cells.alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
     const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->cells.mask || d->cells.openness[0]) && points <= PGI_ROOM_SURE);
-    const double walls = PGI_LABYRINTH_WALLS * (s->desc.dim - 1) * (double)found[PGI_FLUID_CELLS];
-    o->labyrinth = !robust && !varies && s->desc.dim > 1 && (double)found[PGI_WALLED_AXES] > walls;
-    // In 2D visits alone are faster.
-    const int both = o->labyrinth && s->desc.dim == 3 && points <= PGI_ROOM_SURE;
+    const int *const n = s->level[0].n, others = (n[0] > 1) + (n[1] > 1) + (n[2] > 1) - 1;    // axes but one
+    o->labyrinth = !robust && !varies && others > 0 &&
+                   (double)found[PGI_WALLED_AXES] > PGI_LABYRINTH_WALLS * others * (double)found[PGI_FLUID_CELLS];
+    const int both = o->labyrinth && others == 2 && points <= PGI_ROOM_SURE;    // in 2D visits alone are faster
     o->robust = o->room != PGI_ROOM_NONE && (robust || safe || both);
     pgi_arena arena = {s->workspace, NULL, o->levels_at};
     pgi_layout_levels(s, &arena);
@@ -28981,9 +28979,8 @@ static pg_status pgi_check_given_cells(pg_solver *s, const pg_cells *given, pgi_
 {
     PGI_WRONG_IF(!given, "cells is NULL; pass the address of a pg_cells with what has changed");
     PGI_TRY(pgi_check_is_masked(s, "pg_set_cells"));
-    c->mask = given->mask != NULL;
     pg_desc fields = s->desc;
-    fields.cells = *given;
+    fields.cells = *given, c->mask = given->mask != NULL;
     for (int q = 0; q < 8; q++)    // those that there are: others are refused, and outdate nothing
         c->coefficients |= *pgi_media_field(&fields, q) && *pgi_media_field(&c->next, q);
     const int entries[2] = {pgi_given_entries(given->air_value, given->air_values),
