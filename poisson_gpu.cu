@@ -265,6 +265,8 @@ static const double PGI_APART_OF_SURFACE = 0.03, PGI_BARRIER_COUNTS = 16;
 // But not where a robust level would have many nodes that follow others: so many a coarse cell, and so many for each
 // coarse cell that falls apart. Random from cell to cell, that is, where lists get hundreds of links a node.
 static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
+// Growth of the residual over the first one that means divergence
+static const double PGI_GROWTH = 1e8;
 // Spacings that differ by so much leave strong links along one axis alone, and lists half as many nodes as cells.
 static const double PGI_FLAT_RATIO = 5;
 // A labyrinth: fluid cells have a wall along so many axes on average, of all axes but one, as in corridors of 1 to 3 cells.
@@ -390,6 +392,9 @@ struct pgi_krylov_state {
     int broken, breakdowns;       // BiCGStab has divided by 0; restarts for that
     int broken_at;                // the iteration of the last one
     int indefinite;               // CG: <r, M r> was negative
+    double kept;                  // BiCGStab: the residual of the best y since u was brought up to date,
+    int keep, back;               // which is to be kept, or taken up again
+    int astray;                   // pipelined: its recurrences have lost the residual
 };
 
 // How a solve goes on where its method does not do: with another preconditioner, or without recurrences that stray.
@@ -406,7 +411,7 @@ struct pgi_call {
     } face[6];
     pg_stop stop;
     int problem;             // of a batch
-    int window;              // checks without progress that mean stagnation near the floor; growth, that it diverges
+    int window;              // checks without progress that mean stagnation near the floor
     int to_round_off;        // the default tolerance: the floor will do, where that is higher
     int may_grow;            // sweeps whose residual rises before it falls
     int with_floor;          // the floor can be above the tolerance: checks can have it estimated
@@ -419,7 +424,7 @@ struct pgi_call {
     double underflow;        // what is left of the residual where u has no smaller numbers
     double diagonal;         // the largest one of A
     int pending;             // u is brought up to date only where the residual is worked out from it
-    double growth;           // growth of the residual over the first one that means divergence
+    int erratic;             // BiCGStab: the residual may rise far before it falls again
     int way_on;              // should the method not do: see pgi_way_on, pgi_leave_method
     int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
     double trusted;    // and the fall of the residual after which it is
@@ -570,6 +575,7 @@ enum pgi_krylov_vector {
     PGI_U,         // M r
     PGI_Q,         // M s
     PGI_Y,         // u = the guess + M y
+    PGI_BEST,      // of BiCGStab: the y of the least residual
     PGI_M,         // what a preconditioner makes of a vector
     PGI_H,         // D^-1 of it, on the way there
     PGI_KRYLOV_ALL
@@ -637,6 +643,8 @@ enum pgi_gate_kind {
     PGI_SHIFTED,
     PGI_RESUMED,
     PGI_AHEAD,
+    PGI_KEEP,
+    PGI_BACK,
     PGI_BEGUN,
     PGI_LOOSE,
     PGI_CLOSED,
@@ -2123,6 +2131,8 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_SHIFTED: return st->shifted && st->outcome != PG_CANCELLED && st->outcome != PG_NOT_A_NUMBER;
     case PGI_RESUMED: return st->go && st->resumed;
     case PGI_AHEAD: return st->iterations > st->krylov.last_verified;
+    case PGI_KEEP: return st->krylov.keep;
+    case PGI_BACK: return st->krylov.back;
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
     case PGI_FOUR: return st->inner > 3;
@@ -2252,7 +2262,7 @@ static PGI_HD inline void pgi_record(pgi_state *st, double norm)
 static PGI_HD inline int pgi_grows(const pgi_state *st, double norm, int since_best)
 {
     const double most = fmax(st->first, st->rhs_norm);
-    if (norm > st->growth * most) return 1;
+    if (norm > PGI_GROWTH * most) return 1;
     return !st->may_grow && since_best >= 10 && norm > 10 * st->best && norm > 1000 * st->floor;
 }
 
@@ -2457,7 +2467,7 @@ static PGI_HD inline void pgi_restart_krylov(pgi_state *st)
 {
     st->krylov.rho = st->krylov.alpha = st->krylov.beta = st->krylov.omega = 0;
     st->krylov.last_verified = st->iterations;
-    st->krylov.verified = st->krylov.lowest = st->last;
+    st->krylov.verified = st->krylov.lowest = st->krylov.kept = st->last;
     st->krylov.exhausted = 0;
     st->krylov.shadow = 0;
 }
@@ -2600,8 +2610,8 @@ static PGI_HD inline void pgi_leave_method(pgi_state *st)
     enum { CHECKS = 30, MANY_CHECKS = 80, ITERATIONS = 300 };
     const int at_floor = st->measured && st->last <= 50 * st->floor, of_cycle = st->way_on == PGI_WITHOUT_CYCLE;
     const int stuck = st->since_best >= (of_cycle ? CHECKS + st->renewal : MANY_CHECKS) ||
-                      (of_cycle && st->iterations >= ITERATIONS) || st->krylov.indefinite;
-    const int grown = st->outcome == PG_DIVERGED && st->last <= st->growth * fmax(st->first, st->rhs_norm);
+                      (of_cycle && st->iterations >= ITERATIONS) || st->krylov.indefinite || st->krylov.astray;
+    const int grown = st->outcome == PG_DIVERGED && st->last <= PGI_GROWTH * fmax(st->first, st->rhs_norm);
     if (!st->way_on || st->left_at > 0 || !((st->go && stuck && !at_floor) || grown)) return;
     st->left_at = st->iterations;
     st->goes_on = 1;
@@ -2638,6 +2648,10 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     const int drifts = may_drift && norm > 10 * c->lowest && since > patience;
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
+    c->keep = st->erratic && !st->verify && norm < 0.5 * c->kept;
+    c->back = st->erratic && st->verify && pgi_finite(norm) && norm > 2 * c->kept;
+    if (c->keep) c->kept = norm;
+    if (c->back) c->believed = c->kept;
     if (st->verify) {
         // Else the tolerance alone decides, or the floor that a constant in u had raised.
         if (!st->pending) st->seek = st->with_floor && (may_drift || norm > pgi_asked(st));
@@ -2653,6 +2667,7 @@ static PGI_HD inline void pgi_check_verified(pgi_state *st, double norm)
 {
     pgi_krylov_state *const c = &st->krylov;
     const int strayed = norm > 1.2 * c->believed;
+    c->astray = st->erratic && strayed && norm > 2 * c->verified;
     if (st->verify && strayed) st->best = fmax(st->best, norm);
     c->patience = strayed || c->patience == 0 ? 4 : c->patience < 64 ? 2 * c->patience : 64;
     c->lowest = norm;
@@ -24941,7 +24956,7 @@ static unsigned pgi_krylov_vectors(const pg_solver *s)
         if (!none && !diagonal) all |= 1u << PGI_N | 1u << PGI_Z | 1u << PGI_Q;
     }
     if (flags & (PG_BICGSTAB | PG_PIPEBICGSTAB))
-        all |= 1u << PGI_SHADOW | 1u << PGI_N | 1u << PGI_T | (unsigned)!none << PGI_Y;
+        all |= 1u << PGI_SHADOW | 1u << PGI_N | 1u << PGI_T | 1u << PGI_BEST | (unsigned)!none << PGI_Y;
     if (flags & PG_PIPEBICGSTAB) all |= 1u << PGI_S | 1u << PGI_W | 1u << PGI_Z;
     return all;
 }
@@ -25387,13 +25402,14 @@ struct pgi_krylov_method {
 
 // CG around a cycle among obstacles, should that cycle not do, goes on with PG_PRECOND_AINV2, in grids of the cycle and
 // of f, which is gathered again where it is needed. Pipelined CG, whose recurrences stray where coefficients differ by
-// many decades, goes on as CG.
+// many decades, goes on as CG, and pipelined BiCGStab as BiCGStab.
 static int pgi_way_on(const pg_solver *s)
 {
+    if (s->desc.flags & PG_PIPEBICGSTAB) return PGI_WITHOUT_PIPELINE;
     if (!s->masked || !s->krylov || !(s->desc.flags & (PG_CG | PG_PIPECG))) return PGI_NO_WAY_ON;
     return s->multigrid ? PGI_WITHOUT_CYCLE : s->desc.flags & PG_PIPECG ? PGI_WITHOUT_PIPELINE : PGI_NO_WAY_ON;
 }
-static int pgi_is_without_cycle(const pg_solver *s) { return s->goes_on && s->multigrid; }
+static int pgi_is_without_cycle(const pg_solver *s) { return s->goes_on && pgi_way_on(s) == PGI_WITHOUT_CYCLE; }
 static unsigned pgi_preconditioner_of(const pg_solver *s)
 {
     return pgi_is_without_cycle(s) ? (unsigned)PG_PRECOND_AINV2 : s->desc.flags;
@@ -25637,10 +25653,8 @@ static void pgi_pipecg_iterate(pg_solver *s)
 
 // BiCGStab (H. A. van der Vorst 1992) for A M y = r, with the sums for beta taken along with those for omega (B.
 // Krasnopolsky 2010): so r and p are made in one pass. u = guess + M y is worked out where the residual is.
-static int pgi_is_pending(const pg_solver *s)
-{
-    return s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB) && !(s->desc.flags & PG_PRECOND_NONE);
-}
+static int pgi_is_erratic(const pg_solver *s) { return (s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB)) != 0; }
+static int pgi_is_pending(const pg_solver *s) { return pgi_is_erratic(s) && !(s->desc.flags & PG_PRECOND_NONE); }
 static void pgi_add_preconditioned(pg_solver *s)
 {
     const pgi_grid y = s->vector[PGI_Y];
@@ -25648,10 +25662,13 @@ static void pgi_add_preconditioned(pg_solver *s)
     pgi_recur(s, PGI_ADD, {{pgi_precondition(s, y), s->outer.u}});
     s->outer_ops->fill_zero(s, &s->outer, y);
 }
+static void pgi_step_keep(pg_solver *s) { pgi_copy_outer(s, s->vector[PGI_Y], s->vector[PGI_BEST]); }
+static void pgi_step_back(pg_solver *s) { pgi_copy_outer(s, s->vector[PGI_BEST], s->vector[PGI_Y]); }
 template <int VERIFY> static void pgi_bicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
+    if (s->checked) pgi_step_keep(s);
     VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
     pgi_set_steps(s, PGI_BICG_SHADOW);
@@ -25682,6 +25699,7 @@ template <int VERIFY> static void pgi_pipebicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
+    if (s->checked) pgi_step_keep(s);
     VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
@@ -25715,7 +25733,7 @@ static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
                                    pipebicg = {pgi_pipebicg_begin<0>, pgi_pipebicg_iterate, pgi_pipebicg_begin<1>,
                                                pgi_add_preconditioned};
     const unsigned flags = s->desc.flags;
-    if (s->goes_on) return &cg;
+    if (s->goes_on) return flags & PG_PIPEBICGSTAB ? &bicg : &cg;
     if (flags & PG_PIPECG) return pgi_is_predicted(s) ? &predicted : &pipecg;
     return flags & PG_CG ? &cg : flags & PG_BICGSTAB ? &bicg : &pipebicg;
 }
@@ -25723,6 +25741,7 @@ static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
 // Brings u up to date and its mean to zero, as it will be returned, and works out its floor and its residual.
 static void pgi_step_verify(pg_solver *s)
 {
+    if (pgi_is_erratic(s)) s->ops->loop(s, PGI_BACK, 0, pgi_step_back);
     if (pgi_is_pending(s)) pgi_add_preconditioned(s);
     pgi_step_centre(s);
     if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
@@ -25740,6 +25759,7 @@ static void pgi_step_check(pg_solver *s)
         if (s->with_floor && !pgi_is_pending(s)) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
         s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
         s->ops->loop(s, PGI_VERIFY, 0, pgi_step_verify);
+        if (pgi_is_erratic(s)) s->ops->loop(s, PGI_KEEP, 0, pgi_step_keep);
         return;
     }
     if (!pgi_in_halves(s)) pgi_find_norm(s, PGI_RESIDUAL, s->outer.u, 1);
@@ -26101,8 +26121,8 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      s->desc.cells.mask ? "the fluid has" : "strong links join cells to");
     else if (st->left_at)
         pgi_add_text(to, room, "the residual did not fall with %s; from iteration %d on it was %s",
-                     st->way_on == PGI_WITHOUT_CYCLE ? "the cycle as preconditioner" : "PG_PIPECG", st->left_at,
-                     st->way_on == PGI_WITHOUT_CYCLE ? "PG_PRECOND_AINV2" : "PG_CG");
+                     st->way_on == PGI_WITHOUT_CYCLE ? "the cycle as preconditioner" : pgi_method_of(s), st->left_at,
+                     st->way_on == PGI_WITHOUT_CYCLE ? "PG_PRECOND_AINV2" : st->erratic ? "PG_BICGSTAB" : "PG_CG");
     else if (s->unused_values)
         pgi_add_text(to, room,
                      "%d entries of air_value and solid_flux have no air or solid beside them any more and count for "
@@ -28283,10 +28303,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     // The cycle among obstacles has coarse levels in f32, and recurrences of what it gives no more digits.
     const int rough = single || (s->masked && s->desc.flags & PG_PRECOND_CYCLE);
     c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (rough ? 25 : 50) : 0;
-    // BiCGStab comes back from far up.
-    const int bicg = s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB) ? 1 : 0;
-    c.pending = pgi_is_pending(s);
-    c.growth = !bicg || s->desc.flags & PG_F32 ? 1e8 : single ? 1e16 : 1e30;
+    c.pending = pgi_is_pending(s), c.erratic = pgi_is_erratic(s);
     c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (rough ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
