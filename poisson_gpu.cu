@@ -265,8 +265,8 @@ static const double PGI_APART_OF_SURFACE = 0.03, PGI_BARRIER_COUNTS = 16;
 // But not where a robust level would have many nodes that follow others: so many a coarse cell, and so many for each
 // coarse cell that falls apart. Random from cell to cell, that is, where lists get hundreds of links a node.
 static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
-// Growth of the residual over the first one that means divergence
-static const double PGI_GROWTH = 1e8;
+// Growth of the residual over the first one that means divergence; BiCGStab in f64 comes back from far up.
+static const double PGI_GROWTH = 1e8, PGI_ERRATIC_GROWTH = 1e30;
 // Spacings that differ by so much leave strong links along one axis alone, and lists half as many nodes as cells.
 static const double PGI_FLAT_RATIO = 5;
 // A labyrinth: fluid cells have a wall along so many axes on average, of all axes but one, as in corridors of 1 to 3 cells.
@@ -395,6 +395,8 @@ struct pgi_krylov_state {
     double kept;                  // BiCGStab: the residual of the best y since u was brought up to date,
     int keep, back;               // which is to be kept, or taken up again
     int astray;                   // pipelined: its recurrences have lost the residual
+    double least;                 // BiCGStab: the least residual of a u that it was worked out from;
+    int note;                     // this u is to be kept for it
 };
 
 // How a solve goes on where its method does not do: with another preconditioner, or without recurrences that stray.
@@ -424,7 +426,7 @@ struct pgi_call {
     double underflow;        // what is left of the residual where u has no smaller numbers
     double diagonal;         // the largest one of A
     int pending;             // u is brought up to date only where the residual is worked out from it
-    int erratic;             // BiCGStab: the residual may rise far before it falls again
+    int erratic;             // BiCGStab, 2 without f32: the residual may rise far before it falls again
     int way_on;              // should the method not do: see pgi_way_on, pgi_leave_method
     int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
     double trusted;    // and the fall of the residual after which it is
@@ -572,7 +574,7 @@ enum pgi_krylov_vector {
     PGI_Z,         // of pipelined CG: A q; of pipelined BiCGStab: B s
     PGI_T,         // of BiCGStab: B s; of pipelined BiCGStab: B w
     PGI_SHADOW,    // r0
-    PGI_U,         // M r
+    PGI_U,         // M r; of BiCGStab: the u of the least residual
     PGI_Q,         // M s
     PGI_Y,         // u = the guess + M y
     PGI_BEST,      // of BiCGStab: the y of the least residual
@@ -645,6 +647,8 @@ enum pgi_gate_kind {
     PGI_AHEAD,
     PGI_KEEP,
     PGI_BACK,
+    PGI_NOTE,
+    PGI_WORSE,
     PGI_BEGUN,
     PGI_LOOSE,
     PGI_CLOSED,
@@ -670,6 +674,7 @@ enum pgi_control_step {
     PGI_SET_ALPHA,
     PGI_CANCEL,
     PGI_RESUME,
+    PGI_RESTORED,
     PGI_SET_KRYLOV,    // Krylov: argument is a pgi_krylov_step
     PGI_CHECK_RECURRENCE,
     PGI_CHECK_SHIFTED,
@@ -2133,6 +2138,10 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_AHEAD: return st->iterations > st->krylov.last_verified;
     case PGI_KEEP: return st->krylov.keep;
     case PGI_BACK: return st->krylov.back;
+    case PGI_NOTE: return st->krylov.note;
+    case PGI_WORSE:
+        return st->outcome != PG_CONVERGED && st->outcome != PG_CANCELLED && st->krylov.least > 0 &&
+               !(st->last <= 2 * st->krylov.least);
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
     case PGI_FOUR: return st->inner > 3;
@@ -2262,7 +2271,7 @@ static PGI_HD inline void pgi_record(pgi_state *st, double norm)
 static PGI_HD inline int pgi_grows(const pgi_state *st, double norm, int since_best)
 {
     const double most = fmax(st->first, st->rhs_norm);
-    if (norm > PGI_GROWTH * most) return 1;
+    if (norm > (st->erratic > 1 ? PGI_ERRATIC_GROWTH : PGI_GROWTH) * most) return 1;
     return !st->may_grow && since_best >= 10 && norm > 10 * st->best && norm > 1000 * st->floor;
 }
 
@@ -2470,6 +2479,8 @@ static PGI_HD inline void pgi_restart_krylov(pgi_state *st)
     st->krylov.verified = st->krylov.lowest = st->krylov.kept = st->last;
     st->krylov.exhausted = 0;
     st->krylov.shadow = 0;
+    st->krylov.note = st->krylov.least == 0 || st->last < 0.5 * st->krylov.least;
+    if (st->krylov.note) st->krylov.least = st->last;
 }
 
 // BiCGStab whose residual has fallen from <r0, r0> to its rounding has nothing left to go on with: its products are
@@ -2649,7 +2660,7 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
     c->keep = st->erratic && !st->verify && norm < 0.5 * c->kept;
-    c->back = st->erratic && st->verify && pgi_finite(norm) && norm > 2 * c->kept;
+    c->back = st->erratic && st->iterations >= st->stop.max_iter && norm > 2 * c->kept;
     if (c->keep) c->kept = norm;
     if (c->back) c->believed = c->kept;
     if (st->verify) {
@@ -2755,6 +2766,14 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
     case PGI_RESUME: pgi_resume(st); break;
+    case PGI_RESTORED:
+        st->last = st->krylov.least;
+        if (st->outcome == PG_STAGNATED) st->outcome = PG_DIVERGED;
+        if (argument)
+            pgi_take_floor(st);
+        else
+            st->seek = st->with_floor;
+        break;
     case PGI_SWEPT: pgi_swept(st, argument); break;
     default:
         st->end_ns = now;
@@ -24956,7 +24975,7 @@ static unsigned pgi_krylov_vectors(const pg_solver *s)
         if (!none && !diagonal) all |= 1u << PGI_N | 1u << PGI_Z | 1u << PGI_Q;
     }
     if (flags & (PG_BICGSTAB | PG_PIPEBICGSTAB))
-        all |= 1u << PGI_SHADOW | 1u << PGI_N | 1u << PGI_T | 1u << PGI_BEST | (unsigned)!none << PGI_Y;
+        all |= 1u << PGI_SHADOW | 1u << PGI_N | 1u << PGI_T | 1u << PGI_BEST | 1u << PGI_U | (unsigned)!none << PGI_Y;
     if (flags & PG_PIPEBICGSTAB) all |= 1u << PGI_S | 1u << PGI_W | 1u << PGI_Z;
     return all;
 }
@@ -25663,16 +25682,30 @@ static void pgi_add_preconditioned(pg_solver *s)
     s->outer_ops->fill_zero(s, &s->outer, y);
 }
 static void pgi_step_keep(pg_solver *s) { pgi_copy_outer(s, s->vector[PGI_Y], s->vector[PGI_BEST]); }
-static void pgi_step_back(pg_solver *s) { pgi_copy_outer(s, s->vector[PGI_BEST], s->vector[PGI_Y]); }
+static void pgi_step_renew(pg_solver *s) { pgi_copy_outer(s, s->vector[PGI_BEST], s->vector[PGI_Y]); }
+static void pgi_step_note(pg_solver *s) { pgi_copy_outer(s, s->outer.u, s->vector[PGI_U]); }
+static void pgi_step_restore(pg_solver *s)
+{
+    pgi_copy_outer(s, s->vector[PGI_U], s->outer.u);
+    s->ops->control(s, PGI_RESTORED, 0);
+    s->outer_ops->magnitude(s, &s->outer, s->outer.u);
+    s->ops->control(s, PGI_RESTORED, 1);
+}
+template <int VERIFY> static void pgi_begin_erratic(pg_solver *s)
+{
+    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
+    if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
+    pgi_set_steps(s, PGI_KRYLOV_START);
+    if (!s->checked) return;
+    pgi_step_keep(s);
+    s->ops->loop(s, PGI_NOTE, 0, pgi_step_note);
+}
 template <int VERIFY> static void pgi_bicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
-    if (s->checked) pgi_step_keep(s);
-    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
-    pgi_set_steps(s, PGI_KRYLOV_START);
+    pgi_begin_erratic<VERIFY>(s);
     pgi_set_steps(s, PGI_BICG_SHADOW);
-    if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
     pgi_copy_outer(s, v[PGI_R], v[PGI_P]);
 }
@@ -25699,10 +25732,7 @@ template <int VERIFY> static void pgi_pipebicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
-    if (s->checked) pgi_step_keep(s);
-    VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
-    if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
-    pgi_set_steps(s, PGI_KRYLOV_START);
+    pgi_begin_erratic<VERIFY>(s);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
     pgi_product(s, PGI_R, PGI_W);
     pgi_recur(s, PGI_TWO_PRODUCTS, {{v[PGI_R], v[PGI_R], v[PGI_W]}});
@@ -25741,7 +25771,7 @@ static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
 // Brings u up to date and its mean to zero, as it will be returned, and works out its floor and its residual.
 static void pgi_step_verify(pg_solver *s)
 {
-    if (pgi_is_erratic(s)) s->ops->loop(s, PGI_BACK, 0, pgi_step_back);
+    if (pgi_is_erratic(s)) s->ops->loop(s, PGI_BACK, 0, pgi_step_renew);
     if (pgi_is_pending(s)) pgi_add_preconditioned(s);
     pgi_step_centre(s);
     if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
@@ -25896,6 +25926,7 @@ static void pgi_iterate(pg_solver *s)
     if (pgi_way_on(s) && s->checked) pgi_step_go_on(s);
     if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
     if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
+    if (s->checked && pgi_is_erratic(s)) s->ops->loop(s, PGI_WORSE, 0, pgi_step_restore);
     if (may_drift) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
 }
 
@@ -26071,8 +26102,12 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
             to, room, "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g); %s",
             name, r->iterations, plural, r->floor, r->rhs_norm, r->residual, pgi_remedy_for_round_off(s, r));
     case PG_DIVERGED:
-        return pgi_add_text(to, room, "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s",
-                            name, r->iterations, plural, pgi_method_of(s), st->best, r->residual,
+        pgi_add_text(to, room, "%s after %d iteration%s of %s: ", name, r->iterations, plural, pgi_method_of(s));
+        if (st->erratic)
+            pgi_add_text(to, room, "u is that of the least residual, %.3g", r->residual);
+        else
+            pgi_add_text(to, room, "the residual grew from %.3g at least to %.3g", st->best, r->residual);
+        return pgi_add_text(to, room, "; %s",
                             s->dense                    ? "sweeps do not converge for this A and omega"
                             : s->masked && s->krylov    ? "try PG_PRECOND_DIAGONAL, or alpha 0"
                             : s->masked                 ? "use PG_CG"
@@ -28303,7 +28338,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     // The cycle among obstacles has coarse levels in f32, and recurrences of what it gives no more digits.
     const int rough = single || (s->masked && s->desc.flags & PG_PRECOND_CYCLE);
     c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (rough ? 25 : 50) : 0;
-    c.pending = pgi_is_pending(s), c.erratic = pgi_is_erratic(s);
+    c.pending = pgi_is_pending(s), c.erratic = pgi_is_erratic(s) ? single ? 1 : 2 : 0;
     c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (rough ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;

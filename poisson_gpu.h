@@ -159,7 +159,7 @@ typedef enum pg_smoother {          /* of multigrid */
     PG_SMOOTH_LINES = 0x80000       /* zebra lines along the axis that varies most */
 } pg_smoother;
 typedef enum pg_precond {           /* of Krylov methods */
-    PG_PRECOND_DEFAULT,             /* PG_PRECOND_CYCLE; PG_PRECOND_AINV where that is impossible */
+    PG_PRECOND_DEFAULT,             /* PG_PRECOND_CYCLE; with a velocity DIRECT, or else AINV */
     PG_PRECOND_DIRECT = 0x8,        /* PG_DIRECT of a nearby operator (Concus, Golub 1973) */
     PG_PRECOND_CYCLE = 0x200000,    /* a multigrid V cycle from 0: 7 iterations at every size */
     PG_PRECOND_DIAGONAL = 0x400000, PG_PRECOND_NONE = 0x800000,   /* iterations grow like n */
@@ -368,8 +368,8 @@ PG_API const pg_abi_entry *pg_abi(void);
    PG_WCYCLE        W cycles: where V cycles are slow, rarely                    u     1.5   c--m
    PG_CG            conjugate gradients: where cycles alone are slow             u     4.5   c--m
    PG_PIPECG        pipelined (Ghysels, Vanroose 2014): many ranks               u    10.5   c--m
-   PG_BICGSTAB      van der Vorst 1992: with a velocity, and its default         u     8.5   cv-m
-   PG_PIPEBICGSTAB  pipelined (Cools, Vanroose 2017): many ranks                 u    11.5   cv-m
+   PG_BICGSTAB      van der Vorst 1992: with a velocity, and its default         u    10.5   cv-m
+   PG_PIPEBICGSTAB  pipelined (Cools, Vanroose 2017): many ranks                 u    13.5   cv-m
    PG_RBGS          red-black Gauss-Seidel: smoothing, tiny grids, teaching      u     1     cv--
    PG_SOR           over-relaxed with Young's omega, which it finds by itself    u     1     cv--
    PG_JACOBI        Jacobi sweeps: the same purposes, slowest                    u     1     cv--
@@ -393,6 +393,8 @@ TOLERANCES AND VERDICTS   What to test: that calls return PG_OK and report.outco
    tolerance, up to a tenth of f, replaces it, so that default options end in PG_CONVERGED.
    PG_STAGNATED: a tolerance below the floor, or more than a tenth of f lost in round-off; the
    message says whether PG_F64 helps. With a tolerance NaN and Inf are found before u is written.
+   The residuals of BiCGStab may come back from far up: in f64 1e30 is what PG_DIVERGED means there.
+   Where it does not converge, u is the one that had the least residual when that was worked out.
    With PG_OPEN_SPECTRAL there is no residual (NaN), and rtol 0 tests whether f and u are finite.
 AXES   Skip this unless a spacing or a metric varies. coord is all n+1 edges of cells; of nodes
    all points with Dirichlet and open end points, and where periodic the first once more, a period

@@ -165,10 +165,114 @@ static void strong_winds(void **state)
     pg_destroy(solver);
 }
 
+/* Stommel's gyre: a boundary layer that the grid resolves costs no iterations; cells that are wider some more. */
+static void a_gyre_takes_few_iterations(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { N = 80 };
+    static double u[N][N], f[N][N];
+    static const struct { double cells, across; int most; } layer[] = {{25, 0, 2}, {4, 1, 25}, {0.4, 0, 20}, {0.05, 0.02, 70}};
+    for (int q = 0; q < 4 * 2 * 2; q++) {
+        const int upwind = q / 4 % 2, pipelined = q / 8;
+        const double v = (N + 1) / layer[q % 4].cells;
+        pg_desc desc = {.n = {N, N}, .velocity = {v, v * layer[q % 4].across}, .backend = backend};
+        desc.flags = (upwind ? PG_UPWIND : 0) | (pipelined ? PG_PIPEBICGSTAB : PG_BICGSTAB);
+        for (int j = 0; j < N; j++)
+            for (int i = 0; i < N; i++) f[j][i] = sin(3.14159265358979 * (j + 1) / (N + 1)), u[j][i] = 0;
+        pg_report report;
+        OK(pg_solve_once(&desc, u, f, &report), NULL);
+        if (report.outcome != PG_CONVERGED || report.iterations > (pipelined ? 3 : 1) * layer[q % 4].most)
+            fail_msg("%g cells, upwind %d: %s; %s", layer[q % 4].cells, upwind, report.message, report.method);
+        assert_non_null(strstr(report.method, "PG_PRECOND_DIRECT: of A with its velocity along "));
+    }
+}
+
+static int least_residual(void *least, const pg_report *so_far)
+{
+    if (so_far->residual < *(double *)least) *(double *)least = so_far->residual;
+    return 0;
+}
+
+/* However far residuals have risen meanwhile, a solve that does not converge returns the best u that it has seen. */
+static void the_best_u_is_returned(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned precond[] = {PG_PRECOND_DEFAULT, PG_PRECOND_NONE, PG_PRECOND_DIAGONAL, PG_PRECOND_AINV2};
+    rng r = {5};
+    int worse = 0;
+    for (int count = 0; count < full_or_small(160, 16); count++) {
+        static double u[24 * 24], f[24 * 24];
+        const int n = rng_int(&r, 3, 24);
+        pg_desc desc = {.n = {n, n}, .backend = backend, .alpha = pow(10, rng_uniform(&r, -6, 3))};
+        for (int a = 0; a < 2; a++) {
+            desc.velocity[a] = rng_uniform(&r, -1, 1) * pow(10, rng_uniform(&r, 0, 5));
+            for (int e = 0; e < 2; e++) desc.face[2 * a + e].kind = (pg_face_kind)(count % 3 == a ? PG_PERIODIC : rng_int(&r, 0, 1));
+        }
+        desc.flags = (count % 2 ? PG_PIPEBICGSTAB : PG_BICGSTAB) | (rng_int(&r, 0, 1) ? PG_UPWIND : 0);
+        desc.precond = (pg_precond)precond[rng_int(&r, 0, 3)];
+        for (int m = 0; m < n * n; m++) u[m] = 0, f[m] = rng_uniform(&r, -1, 1);
+        double least = INFINITY;
+        const pg_stop stop = {.max_iter = rng_int(&r, 5, 300), .monitor = least_residual, .user = &least};
+        pg_report report;
+        pg_solver *solver = create(&desc);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        pg_destroy(solver);
+        worse += report.outcome != PG_CONVERGED && !(count % 2) && report.residual > 2.5 * least;
+        if (report.outcome != PG_CONVERGED && report.residual > 2.5 * report.rhs_norm)
+            fail_msg("%s, v %g, %g: %s", describe(&desc), desc.velocity[0], desc.velocity[1], report.message);
+    }
+    assert_true(20 * worse <= full_or_small(160, 16));    /* one that it had before a breakdown is lost */
+}
+
+/* A recurrence that passes round-off unnoticed, where alpha alone holds u and is small. */
+static void a_small_alpha_is_solved_to_round_off(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int n = 18; n <= 64; n += 46)
+        for (double alpha = 1e-3; alpha > 1e-14; alpha /= 100)
+            for (int pipelined = 0; pipelined < 2; pipelined++) {
+                double u[64] = {0}, f[64];
+                for (int i = 0; i < n; i++) f[i] = sin(7.0 * i * i) + 0.3;
+                pg_desc desc = {.n = {n}, .alpha = alpha, .beta = 0.0117, .precond = PG_PRECOND_CYCLE, .backend = backend,
+                                .flags = pipelined ? PG_PIPEBICGSTAB : PG_BICGSTAB};
+                desc.face[0].kind = desc.face[1].kind = PG_PERIODIC;
+                pg_report report;
+                OK(pg_solve_once(&desc, u, f, &report), NULL);
+                if (report.outcome != PG_CONVERGED) fail_msg("n %d, alpha %g: %s", n, alpha, report.message);
+            }
+}
+
+/* A long time step: alpha alone holds u, and default options reach their floor. */
+static void default_options_converge(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { N = 168 };
+    for (int count = 0; count < 2 * 2 * 4; count++) {
+        static double u[N], f[N], x[N];
+        rng r = {1};
+        const int upwind = count % 2, stretched = count / 2 % 2;
+        for (int i = 0; i < N; i++) {
+            x[i] = i ? x[i - 1] + (stretched ? rng_uniform(&r, 1, 10) : 1) / N : 0;
+            f[i] = sin(7.0 * i * i) + 0.3, u[i] = 0;
+        }
+        pg_desc desc = {.n = {N}, .coord = {x}, .alpha = pow(100, -1 - count / 4), .velocity = {4.4}, .backend = backend};
+        desc.flags = upwind ? PG_UPWIND : 0;
+        desc.face[0].kind = desc.face[1].kind = PG_NEUMANN;
+        pg_report report;
+        OK(pg_solve_once(&desc, u, f, &report), NULL);
+        if (report.outcome != PG_CONVERGED) fail_msg("alpha %g: %s", desc.alpha, report.message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_BOTH(strong_winds),
+        ON_BOTH(a_gyre_takes_few_iterations),
+        ON_BOTH(the_best_u_is_returned),
+        ON_BOTH(a_small_alpha_is_solved_to_round_off),
+        ON_BOTH(default_options_converge),
         ON_BOTH(the_error_falls_as_promised),
         ON_BOTH(methods_agree),
         ON_BOTH(it_flows_the_right_way),
