@@ -540,12 +540,20 @@ struct pgi_planes {
     const int *bound;                   // where the share of each rank begins, and n
 };
 
+// See pgi_cpu_team: loops so far; the least threads of teams of more than one, until then in nanoseconds.
+struct pgi_crowd {
+    unsigned loops;
+    int least;
+    uint64_t until;
+};
+
 // A level. Both precisions are kept; tables exist in the one that is used.
 struct pgi_level {
     int n[3];
     pgi_planes part;
     int64_t points;
     int64_t team;                          // CPU: threads of a loop at most; the same on all levels
+    pgi_crowd *crowd;
     int coarsened[3];                      // axes that the next level halves
     pgi_omega omega[2];                    // of the red-black smoother, before the correction and after it
     double jacobi[PGI_MAX_SWEEPS];         // weights of the sweeps of a Jacobi or Chebyshev smoother, before
@@ -1127,6 +1135,7 @@ struct pg_solver {
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
     int dense;    // part of a pgi_dense
+    pgi_crowd crowd;
     void (*program)(pg_solver *);
     int krylov;                         // a cycle of its preconditioner works on level[0], whose grids are its own
     int goes_on;                        // what is recorded is the way on, see pgi_step_go_on
@@ -3394,21 +3403,39 @@ PGI_WIDE static void pgi_rotate_columns(double *q, const pgi_rotation *rotation,
     }
 }
 
-// Threads of a loop over so many points before there is a solver. See pgi_cpu_threads
-static int pgi_early_threads(int64_t points)
+static uint64_t pgi_cpu_now()
 {
+    return (uint64_t)std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// So many threads, at most as many as there may be. While other programs have some of the cores, threads spin at the end
+// of a loop for milliseconds, until one that has no core is done; GCC's library lets them sleep where they are more than
+// the cores. So an empty loop is timed now and then, and if it is slow, teams have one too many for two seconds.
+static int pgi_cpu_team(pgi_crowd *c, int64_t wanted)
+{
+    int team = 1;
 #ifdef _OPENMP
-    const int64_t most = omp_get_max_threads(), team = points / PGI_SERIAL;
-    return (int)(team < 1 ? 1 : team < most ? team : most);
+    const int most = omp_get_max_threads();
+    if (wanted > 1) team = wanted < most ? (int)wanted : most;
+    if (!c || team == 1) return team;
+    const uint64_t now = ++c->loops % 8 ? 0 : pgi_cpu_now();
+    if (now > c->until) {
+        const int cores = omp_get_num_procs(), spins = team <= cores && cores <= most;
+        int ran = 0;
+        PGI_OMP(omp parallel num_threads(team) if (spins) reduction(+ : ran))
+        ran++;
+        const int slow = ran > 1 && pgi_cpu_now() - now > 500000;
+        c->least = slow ? cores + 1 : 0, c->until = now + slow * (uint64_t)2000000000;
+    }
+    if (c->least) team = c->least;
 #endif
-    (void)points;
-    return 1;
+    return (void)c, (void)wanted, team;
 }
 
 static void pgi_rotate_now(pgi_turned_rows *rows)
 {
     const int groups = (rows->n + PGI_ABREAST - 1) / PGI_ABREAST;
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_early_threads((int64_t)rows->n * rows->n)))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_team(NULL, (int64_t)rows->n * rows->n / PGI_SERIAL)))
     for (int g = 0; g < groups; g++)
         pgi_rotate_columns(rows->q + (size_t)g * rows->n * PGI_ABREAST, rows->rotation, rows->count);
     rows->count = 0;
@@ -3888,25 +3915,13 @@ template <int MORE> static void pgi_combine_ranks(pg_solver *s, const pgi_level 
 // >>cpu  The operations on the CPU: rows, spread over OpenMP threads.
 // -------------------------------------------------------------------------------------------------------------------
 
-static uint64_t pgi_cpu_now()
-{
-    return (uint64_t)std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 // Threads of a loop over so many points of a solver. Each costs time where it waits for a core that others use, so none
 // has fewer than PGI_SERIAL points of the finest level; but all teams of a solver that are larger than one are equal,
 // since OpenMP libraries end the threads that a smaller team leaves out.
 static int pgi_cpu_threads(const pgi_level *l, int64_t points)
 {
-#ifdef _OPENMP
-    const int most = omp_get_max_threads();
     if (l->part.split) points = points / l->n[2] * (l->part.hi - l->part.lo);
-    if (points > PGI_SERIAL) return l->team < most ? (int)l->team : most;
-#endif
-    (void)l, (void)points;
-    return 1;
+    return points > PGI_SERIAL ? pgi_cpu_team(l->crowd, l->team) : 1;
 }
 
 // Pieces of a sweep, one a thread.
@@ -25011,7 +25026,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     for (int l = 0; l <= h->levels; l++) {
         const int outer = l == h->levels;
         pgi_level *const level = outer ? &s->outer : &s->level[l];
-        level->team = pgi_team(s);
+        level->team = pgi_team(s), level->crowd = &s->crowd;
         if (arena->mirror)
             pgi_layout_faces(host_faces[l], level, h->line[outer ? 0 : l], s->work.beta, s->mixed && !outer, outer);
     }
@@ -25021,6 +25036,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     if (s->krylov) pgi_layout_krylov(s, arena);
     if (s->masked) pgi_layout_obstacles(s, h, arena);
     s->ratio.points = s->level[0].points, s->ratio.team = pgi_team(s), s->ratio.part = s->level[0].part;
+    s->ratio.crowd = &s->crowd;
     s->ratio.box64.state = s->ratio.box32.state = s->state;
     if (!s->mixed && !(s->krylov && s->multigrid)) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     return table_bytes;
@@ -29284,7 +29300,7 @@ template <class T> static void pgi_cpu_dense_rows(pgi_dense *d, int pass, int ag
     const T *x = (const T *)d->x[turn], *f = (const T *)st->f.own;
     T *y = (T *)d->x[1 - turn], *r = (T *)d->sum;
     const T omega = (T)st->omega;
-    PGI_OMP(omp parallel for num_threads(d->team))
+    PGI_OMP(omp parallel for num_threads(pgi_cpu_team(&d->s.crowd, d->team)))
     for (int i = 0; i < m.n; i++) {
         const T product = pgi_cpu_product(m.a + i * m.lda, x, m.n);
         r[i] = pass == PGI_DENSE_POWER ? (T)scale * (x[i] - product * m.inverse[i]) : f[i] - product;
@@ -29310,7 +29326,7 @@ template <class T> static void pgi_cpu_gauss_seidel(pgi_dense *d)
     for (int b = 0; b < blocks; b++) {
         const int lo = (m.backward ? blocks - 1 - b : b) * PGI_DENSE_BLOCK;
         const int hi = lo + PGI_DENSE_BLOCK < m.n ? lo + PGI_DENSE_BLOCK : m.n;
-        PGI_OMP(omp parallel for num_threads(d->team))
+        PGI_OMP(omp parallel for num_threads(pgi_cpu_team(&d->s.crowd, d->team)))
         for (int i = lo; i < hi; i++) {
             const T *row = m.a + i * m.lda;
             rest[i] = f[i] - pgi_cpu_product(row, x, lo) - pgi_cpu_product(row + hi, x + hi, m.n - hi);
@@ -30094,7 +30110,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pgi_dense *d)
     d->lda = d->desc.lda;
     d->parts = n >= 8192 ? 1 : n >= 4096 ? 2 : n >= 2048 ? 4 : 8;    // so that all processors have some
     const int64_t work = (int64_t)n * (d->desc.flags & PG_JACOBI || n < PGI_DENSE_BLOCK ? n : PGI_DENSE_BLOCK);
-    d->team = pgi_early_threads(work);
+    d->team = pgi_cpu_team(NULL, work / PGI_SERIAL);
     pgi_arena measure = {NULL, NULL, 0};
     pgi_dense_layout(d, &measure);
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;

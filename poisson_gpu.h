@@ -447,6 +447,8 @@ MEMORY, STREAMS, THREADS   Nothing is allocated after pg_create. Host arrays on 
    call; the solver must outlive the graph. Before CUDA 12.4 (or with PG_NO_CONDITIONAL) the host
    drives solves, and none is captured. A solver belongs to one thread at a time. The same input on
    the same device gives the same bits, for any number of threads; CPU and GPU to round-off.
+   On a CPU OpenMP has a thread for 32768 unknowns at most; beside programs that want the cores too,
+   set OMP_WAIT_POLICY=passive before the program starts: threads that wait then give theirs away.
 SWITCHES of compilation. What is left out is refused by name: PG_NO_F32 (and PG_MIXED),
    PG_NO_DIRECT (and cuFFT), PG_NO_KRYLOV, PG_NO_CELLS, PG_NO_DENSE, PG_NO_RANKS, PG_NO_CUDA.
    Others: PG_USE_MPI, PG_USE_NCCL, PG_NO_PEERS (bench/README.md), PG_NO_CONDITIONAL, PG_API. */

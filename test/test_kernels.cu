@@ -951,12 +951,15 @@ static void every_thread_has_its_share_of_the_points(void **)
         desc.backend = PG_CPU;
         pg_solver *s = create(&desc);
         const int64_t points = s->level[0].points;
+        s->crowd = {0, 0, 0};    // whatever else this machine does
         const int team = pgi_cpu_threads(&s->level[0], points), expected[] = {1, 4, 10, 19};
         assert_int_equal(team, expected[q]);    // of 33^3 are the products of the exact solver
         for (int l = 0; l < s->levels; l++) {
             const int threads = pgi_cpu_threads(&s->level[l], s->level[l].points);
             assert_int_equal(threads, s->level[l].points > PGI_SERIAL ? team : 1);
         }
+        s->crowd = {0, 21, ~(uint64_t)0};    // other programs have some of the cores
+        assert_int_equal(pgi_cpu_threads(&s->level[0], points), team == 1 ? 1 : 21);
         pg_destroy(s);
     }
     omp_set_num_threads(before);
@@ -989,6 +992,7 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
         const int before = omp_get_max_threads();
         for (int b = 0; b < 2; b++) {
             omp_set_num_threads(b ? 1 + q % 7 : 1);
+            if (q % 2) s->crowd = {0, 9, ~(uint64_t)0};    // more threads than pieces
             OK(pg_smooth(s, u[b], f, 3), s);
         }
         omp_set_num_threads(before);

@@ -26,7 +26,8 @@ Images   Channels come first, numpy.moveaxis(image, -1, 0), and batch takes them
 Errors   ValueError, MemoryError or RuntimeError in the library's own words. A solve that runs and fails is none: its
          report says so, and what it did not write is NaN in a new u.
 Threads  that share a Solver take turns; solver.report is of the last solve of any. A process that is forked from one
-         whose solves had threads is refused: start it by the method 'spawn' of multiprocessing.
+         whose solves had threads is refused: start it by the method 'spawn' of multiprocessing. On a CPU, beside other
+         programs, set OMP_WAIT_POLICY=passive before Python starts: OpenMP's threads then sleep while they wait.
 
 The library   is POISSON_GPU_LIBRARY, or libpoisson_gpu.so beside this file; or it is made once, in a cache folder, by
          nvcc (where it and a GPU are found) or c++, from the two files in POISSON_GPU_SOURCES, beside this file, in the
