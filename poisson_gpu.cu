@@ -27547,7 +27547,7 @@ static void pgi_describe_near(pg_solver *s, const pgi_hierarchy *h)
                  *axes ? "," : "", axes);
     else
         snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of A%s%s%s", method,
-                 *axes || *still ? still : " itself", *axes ? " with" : "", axes);
+                 *axes || *still ? still : " itself", !*axes ? "" : *still ? "," : " with", axes);
 }
 
 #else

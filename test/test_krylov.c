@@ -523,7 +523,7 @@ static void iterations_around_the_direct_solver(void **state)
         int cg, bicgstab;
     } cases[] = {{2, 2, 0, "uniform x", 14, 12},  {2, 10, 0, "uniform x", 34, 34},  {2, 100, 0, "uniform x", 115, 110},
                  {3, 2, 0, "uniform x, y", 19, 15}, {3, 10, 0, "uniform x, y", 85, 72}, {2, 1, 5, "velocity", 0, 14},
-                 {3, 1, 5, "velocity", 0, 16},   {2, 10, 5, "velocity with uniform x", 0, 30}};
+                 {3, 1, 5, "velocity", 0, 16},   {2, 10, 5, "velocity along y, uniform x", 0, 30}};
     static const char *const pairs[] = {"DD", "RD", "NN", "PP"};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++)
         for (int pair = 0; pair < 4; pair++)

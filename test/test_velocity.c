@@ -171,7 +171,7 @@ static void a_gyre_takes_few_iterations(void **state)
     const pg_backend backend = backend_or_skip(state);
     enum { N = 80 };
     static double u[N][N], f[N][N];
-    static const struct { double cells, across; int most; } layer[] = {{25, 0, 2}, {4, 1, 25}, {0.4, 0, 20}, {0.05, 0.02, 70}};
+    static const struct { double cells, across; int most; } layer[] = {{25, 0, 2}, {4, 1, 25}, {0.4, 0, 20}, {0.05, 0.02, 100}};
     for (int q = 0; q < 4 * 2 * 2; q++) {
         const int upwind = q / 4 % 2, pipelined = q / 8;
         const double v = (N + 1) / layer[q % 4].cells;
