@@ -2727,6 +2727,19 @@ static PGI_HD inline void pgi_set_constant(pgi_state *st, int step, int argument
     }
 }
 
+// The verdict on a u that a solve has gone back to.
+static PGI_HD inline void pgi_judge_restored(pgi_state *st)
+{
+    pgi_take_floor(st);
+    st->at_floor = st->measured && st->last <= st->floor && pgi_takes_floor(st);
+    if (st->at_floor)
+        st->outcome = PG_CONVERGED;
+    else if (st->measured && st->last <= 50 * st->floor)
+        st->outcome = PG_STAGNATED;
+    else if (st->outcome == PG_STAGNATED)
+        st->outcome = PG_DIVERGED;
+}
+
 // One step of control. argument: of PGI_COUNT the iterations just done.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
@@ -2777,9 +2790,8 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_RESUME: pgi_resume(st); break;
     case PGI_RESTORED:
         st->last = st->krylov.least;
-        if (st->outcome == PG_STAGNATED) st->outcome = PG_DIVERGED;
         if (argument)
-            pgi_take_floor(st);
+            pgi_judge_restored(st);
         else
             st->seek = st->with_floor;
         break;
