@@ -1376,13 +1376,6 @@ template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
     return g.indirect ? (T *)((const pgi_given *)g.base)->own : (T *)g.base;
 }
 
-// The same grid, found without a look at memory
-template <class T> static PGI_HD inline pgi_grid pgi_found(pgi_grid g)
-{
-    g.base = pgi_data<T>(g), g.indirect = 0;
-    return g;
-}
-
 // An array whose ghosts, if it has any, lie beside its planes.
 static inline pgi_given pgi_in_one(void *base)
 {
@@ -13852,12 +13845,13 @@ static void pgi_range_of_columns(const pg_solver *s, const int n[3], int axis, i
     range[0] = some ? plane * s->parts[0].lo : 0;
     range[1] = some ? plane * s->parts[0].hi : s->together * pgi_columns_of(n, axis);
 }
-// The same in blocks of so many, none of which has columns of two problems. Returns what `each` is then.
+// The same in blocks of so many, none of which has columns of two problems. Returns what `each` is then; 0: one problem.
 static int64_t pgi_range_of_blocks(const pg_solver *s, const int n[3], int axis, int wide, int64_t range[2])
 {
     const int64_t each = (pgi_columns_of(n, axis) + wide - 1) / wide * wide;
     pgi_range_of_columns(s, n, axis, range);
-    if (s->together > 1) range[1] = s->together * each;
+    if (s->together == 1) return 0;
+    range[1] = s->together * each;
     return each;
 }
 static int64_t pgi_columns(const pg_solver *s, int axis)
@@ -17615,7 +17609,7 @@ static void pgi_number_columns(const pg_solver *s, const int n[3], int filled, p
     c->row[0] = c->axis == 0 ? n[1] : n[0];
     c->first = range[0], c->columns = range[1];
     c->size = pgi_divisor_of(row);
-    c->problem = pgi_divisor_of(each < 0x7fffffff ? (int)each : 0x7fffffff);
+    c->problem = pgi_divisor_of(each > 0 && each < 0x7fffffff ? (int)each : 0x7fffffff);
     c->own = (int)(s->together > 1 ? pgi_columns_of(all, c->axis) : c->columns);
 }
 
