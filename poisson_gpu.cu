@@ -393,7 +393,7 @@ struct pgi_krylov_state {
     int broken_at;                // the iteration of the last one
     int indefinite;               // CG: <r, M r> was negative
     double kept;                  // BiCGStab: the residual of the best y since u was brought up to date,
-    int keep, back;               // which is to be kept, or taken up again
+    int keep, back, store;        // which is to be kept, or taken up again at the end, or become the u of the least one
     int astray;                   // pipelined: its recurrences have lost the residual
     double least;                 // BiCGStab: the least residual of a u that it was worked out from;
     int note;                     // this u is to be kept for it
@@ -656,6 +656,7 @@ enum pgi_gate_kind {
     PGI_KEEP,
     PGI_BACK,
     PGI_NOTE,
+    PGI_STORE,
     PGI_WORSE,
     PGI_BEGUN,
     PGI_LOOSE,
@@ -2141,6 +2142,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_KEEP: return st->krylov.keep;
     case PGI_BACK: return st->krylov.back;
     case PGI_NOTE: return st->krylov.note;
+    case PGI_STORE: return st->krylov.store;
     case PGI_WORSE:
         return st->outcome != PG_CONVERGED && st->outcome != PG_CANCELLED && st->krylov.least > 0 &&
                !(st->last <= 2 * st->krylov.least);
@@ -2665,6 +2667,9 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     c->back = st->erratic && st->iterations >= st->stop.max_iter && norm > 2 * c->kept;
     if (c->keep) c->kept = norm;
     if (c->back) c->believed = c->kept;
+    // Not of a pipelined method, whose recurrences may be wrong.
+    c->store = st->erratic && st->verify && !c->back && st->trusted == 0 && norm > 2 * c->kept && 2 * c->kept < c->least;
+    if (c->store) c->least = c->kept;
     if (st->verify) {
         // Else the tolerance alone decides, or the floor that a constant in u had raised.
         if (!st->pending) st->seek = st->with_floor && (may_drift || norm > pgi_asked(st));
@@ -2782,11 +2787,10 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
     case PGI_RESUME: pgi_resume(st); break;
     case PGI_RESTORED:
-        st->last = st->krylov.least;
         if (argument)
             pgi_judge_restored(st);
         else
-            st->seek = st->with_floor;
+            st->last = pgi_measured_norm(st, st->sums), st->seek = st->with_floor;
         break;
     case PGI_SWEPT: pgi_swept(st, argument); break;
     default:
@@ -25709,9 +25713,16 @@ static void pgi_step_note(pg_solver *s) { pgi_copy_outer(s, s->outer.u, s->vecto
 static void pgi_step_restore(pg_solver *s)
 {
     pgi_copy_outer(s, s->vector[PGI_U], s->outer.u);
+    pgi_step_residual(s);
     s->ops->control(s, PGI_RESTORED, 0);
     s->outer_ops->magnitude(s, &s->outer, s->outer.u);
     s->ops->control(s, PGI_RESTORED, 1);
+}
+static void pgi_step_store(pg_solver *s)
+{
+    if (!pgi_is_pending(s)) return pgi_copy_outer(s, s->vector[PGI_BEST], s->vector[PGI_U]);
+    pgi_step_note(s);
+    pgi_recur(s, PGI_ADD, {{pgi_precondition(s, s->vector[PGI_BEST]), s->vector[PGI_U]}});
 }
 template <int VERIFY> static void pgi_begin_erratic(pg_solver *s)
 {
@@ -25794,6 +25805,7 @@ static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
 static void pgi_step_verify(pg_solver *s)
 {
     if (pgi_is_erratic(s)) s->ops->loop(s, PGI_BACK, 0, pgi_step_renew);
+    if (pgi_is_erratic(s)) s->ops->loop(s, PGI_STORE, 0, pgi_step_store);
     if (pgi_is_pending(s)) pgi_add_preconditioned(s);
     pgi_step_centre(s);
     if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
