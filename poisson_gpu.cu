@@ -3429,9 +3429,9 @@ static int pgi_cpu_team(pgi_crowd *c, int64_t wanted)
     if (!c || team == 1) return team;
     const uint64_t now = ++c->loops % 8 ? 0 : pgi_cpu_now();
     if (now > c->until) {
-        const int cores = omp_get_num_procs(), spins = team <= cores && cores <= most;
+        const int cores = omp_get_num_procs();
         int ran = 0;
-        PGI_OMP(omp parallel num_threads(team) if (spins) reduction(+ : ran))
+        PGI_OMP(omp parallel num_threads(team) if (team <= cores && cores <= most) reduction(+ : ran))
         ran++;
         const int slow = ran > 1 && pgi_cpu_now() - now > 500000;
         c->least = slow ? cores + 1 : 0, c->until = now + slow * (uint64_t)2000000000;
@@ -13125,6 +13125,9 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
 }
 
 // The same with get(i) and put(i, value) of values.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable    // on the host get and put are the host's
+#endif
 template <class T, class Get, class Put>
 static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
 {
@@ -13135,6 +13138,9 @@ static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get 
     }
     pgi_before<T>(s, m, v, put);
 }
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
 template <class T, class At, class Put>
 static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &at, const Put &put)
 {
@@ -19796,21 +19802,27 @@ template <class T, int WHOLE> struct pgi_abreast_cells {
     __device__ int count() const { return WHOLE ? (int)C : some; }
     template <class S> __device__ pgi_lanes<S, C> get(const S *p) const
     {
-        if (WHOLE) return *(const pgi_lanes<S, C> *)p;
-        pgi_lanes<S, C> v;
-        PGI_UNROLLED
-        for (int m = 0; m < C; m++) v.v[m] = p[m < some ? m : some - 1];
-        return v;
+        if constexpr (WHOLE)
+            return *(const pgi_lanes<S, C> *)p;
+        else {
+            pgi_lanes<S, C> v;
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) v.v[m] = p[m < some ? m : some - 1];
+            return v;
+        }
     }
     template <class S> __device__ void put(S *p, const values &from) const
     {
         pgi_lanes<S, C> v;
         PGI_UNROLLED
         for (int m = 0; m < C; m++) v.v[m] = (S)from.v[m];
-        if (WHOLE) *(pgi_lanes<S, C> *)p = v;
-        PGI_UNROLLED
-        for (int m = 0; m < C && !WHOLE; m++)
-            if (m < some) p[m] = v.v[m];
+        if constexpr (WHOLE)
+            *(pgi_lanes<S, C> *)p = v;
+        else {
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++)
+                if (m < some) p[m] = v.v[m];
+        }
     }
     __device__ values load(const char *p, int narrow) const
     {
@@ -19934,7 +19946,7 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
             for (int q = 1; q < point::VECTORS; q++)
                 if (point::WRITTEN >> q & 1) row.store(p[q], point::NARROW >> q & 1, v[q]);
             before = now, now = above;
-            if (LINKS) below = link[LINKS ? 2 : 0];
+            if constexpr (LINKS) below = link[2];
         }
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
