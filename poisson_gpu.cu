@@ -14356,8 +14356,8 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
 // W/W', is self-adjoint in the inner product of W, as A is. Its quality is how far w and k/d stray from those of the
 // uniform line, w' and k', whatever the scale of M: w'/k' is to be chosen. The ratio of the arithmetic means took
 // fewest iterations, on 96^2 points with spacings to 1 : 100 along both axes 80 to 101; the true length, L/n for h, 160
-// to 190. A velocity stays along the axis that keeps its tables, where elimination takes unsymmetric rows of positive
-// links: upwind differences from a cell Peclet number of 2 on. Of others what these add to beta stays.
+// to 190. A velocity stays along the axis that keeps its tables, as elimination takes unsymmetric rows; of the others
+// what upwind differences add to beta stays.
 
 // An axis becomes uniform. An end that holds u less than the gap beside it by the root of n/2 counts as closed. Returns
 // how much w or k/d varies.
@@ -14415,7 +14415,6 @@ static pgi_hierarchy *pgi_near_create(const pg_desc *d, const pgi_hierarchy *h)
     for (int a = 0; a < 3; a++) {
         const pgi_line *const l = h->line[0][a];
         const double peclet = pgi_cell_peclet(l, d->beta);
-        if (a == kept && peclet >= 2) near.flags |= PG_UPWIND;
         if (a == kept) continue;
         near.velocity[a] = 0;
         if (!pgi_is_plain_line(l)) pgi_make_uniform(&near, l, a);
@@ -14431,15 +14430,15 @@ static pgi_hierarchy *pgi_near_create(const pg_desc *d, const pgi_hierarchy *h)
 }
 
 // Whether it is the better preconditioner of A with a velocity, where none was asked for: along one axis the velocity
-// stays, others may be transformed. Of cell Peclet numbers below 2, random problems took a tenth to all of the
-// iterations of PG_PRECOND_AINV, but two equal velocities on 255^2 points up to thrice as many, from about 1 on.
+// stays, others may be transformed. With two equal velocities, on 63^2 to 255^2 points, a cell Peclet number of 0.25 took
+// a sixth of the iterations of PG_PRECOND_AINV and a quarter of its time, 0.5 a third and half, 1 up to thrice as many.
 static int pgi_near_takes_velocity(const pg_desc *d, const pgi_hierarchy *h)
 {
     const int kept = pgi_kept_axis(d, h);
     for (int a = 0; a < 3; a++) {
         const pgi_line *const l = h->line[0][a];
         if (a == kept) continue;
-        if (!pgi_is_plain_line(l) || pgi_line_factor(l) > PGI_LARGE_RADIX || pgi_cell_peclet(l, d->beta) >= 2) return 0;
+        if (!pgi_is_plain_line(l) || pgi_line_factor(l) > PGI_LARGE_RADIX || pgi_cell_peclet(l, d->beta) > 0.5) return 0;
     }
     return 1;
 }
@@ -27737,7 +27736,7 @@ static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? 
 // Whether round-off may keep the residual above a tolerance. Only an rtol can be compared with a bound beforehand.
 static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
 {
-    if (s->masked || s->direct.open || stop->atol > 0 || stop->relative_to_first ||
+    if (s->masked || s->direct.open || pgi_convects(&s->desc) || stop->atol > 0 || stop->relative_to_first ||
         (s->may_be_singular && s->desc.alpha == 0))
         return 1;
     const double bound = pgi_epsilon(s) * (pgi_spread_of(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
@@ -28390,7 +28389,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && !s->masked && (s->levels == 1 || (s->desc.flags & PG_FMG)));
     c.spread = pgi_spread_of(s);
-    c.gain = s->masked || s->direct.open ? -1 : pgi_gain(&s->spectrum, s->desc.alpha);
+    c.gain = s->masked || s->direct.open || pgi_convects(&s->desc) ? -1 : pgi_gain(&s->spectrum, s->desc.alpha);
     c.epsilon = pgi_epsilon(s);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
