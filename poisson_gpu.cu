@@ -424,6 +424,7 @@ struct pgi_call {
     double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A; -1: not known
     double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
     double underflow;        // what is left of the residual where u has no smaller numbers
+    double cycle_unit;       // A of f32 cycles is A times this
     double diagonal;         // the largest one of A
     int pending;             // u is brought up to date only where the residual is worked out from it
     int erratic;             // BiCGStab, 2 without f32: the residual may rise far before it falls again
@@ -1180,7 +1181,7 @@ struct pg_solver {
     pgi_state *reported;          // the problem of a batch that fared worst; without a batch the same
     pgi_state host;               // its copy on the host
     double volume;                // sum of the weights
-    double lowest;                // see pgi_state
+    double lowest, cycle_unit;    // see pgi_state
     pgi_spectrum spectrum;        // see pgi_find_spectrum
     int choose_omega;             // PG_SOR: omega follows alpha
     pgi_direct direct;
@@ -1315,7 +1316,9 @@ template <class... A> static pg_status pgi_no_memory(const char *format, A... ar
 
 // Precisions, by flags: of u and f, and of cycles. body(T()) is called with a number of it.
 static int pgi_is_f32(unsigned flags) { return flags & PG_F32 ? 1 : 0; }
-static int pgi_cycles_in_f32(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ? 1 : 0; }
+// PG_F64 among obstacles: cycles are those of PG_MIXED, for what is in f64.
+static const unsigned PGI_INNER_F32 = 0x40000000;
+static int pgi_cycles_in_f32(unsigned flags) { return flags & (PG_F32 | PG_MIXED | PGI_INNER_F32) ? 1 : 0; }
 static size_t pgi_cycle_element(unsigned flags) { return pgi_cycles_in_f32(flags) ? sizeof(float) : sizeof(double); }
 template <class Body> static void pgi_in_precision(int single, Body body)
 {
@@ -1611,7 +1614,7 @@ template <class T> struct pgi_krylov_steps {
     pgi_krylov_steps() = default;
     PGI_HD explicit pgi_krylov_steps(const pgi_state *s)
         : alpha((T)s->krylov.alpha), beta((T)s->krylov.beta), omega((T)s->krylov.omega), scale((T)s->scale),
-          unscale((T)(1 / s->scale))
+          unscale((T)(s->cycle_unit / s->scale))
     {
     }
     // a + beta b. A vector that a method begins with may have any bits.
@@ -1663,7 +1666,7 @@ template <class T> struct pgi_of_widening : pgi_uses<3, 3, 4, 1, -1, 0, 0, 1> {
 };
 // z, r, both in f32 and scaled: <r, z>
 template <class T> struct pgi_of_narrow_product : pgi_uses<2, 3, 0, 1, -1, 0, 0, 3> {
-    PGI_POINT(c, v, , , dot) { dot[0] = {c.unscale * v[1], c.unscale * v[0]}; }
+    PGI_POINT(c, v, , , dot) { dot[0] = {v[1] / c.scale, c.unscale * v[0]}; }
 };
 // z, u: u += z
 template <class T> struct pgi_of_addition : pgi_uses<2, 3, 2, 0, -1> {
@@ -4651,7 +4654,7 @@ static void pgi_cpu_narrow_rhs(pg_solver *s, const pgi_level *, pgi_grid f, cons
 
 static void pgi_cpu_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
 {
-    const double unit = 1 / s->state->scale;
+    const double unit = s->state->cycle_unit / s->state->scale;
     pgi_cpu_rows(outer, [&](int j, int k) {
         const float *from = pgi_data<float>(e32) + j * e32.sj + k * e32.sk;
         double *to = pgi_data<double>(u) + j * u.sj + k * u.sk;
@@ -5264,7 +5267,7 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny) return;
     if (what == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
-    const double factor = what == PGI_NARROW ? state->scale : what == PGI_WIDEN_ADD ? 1 / state->scale : 0;
+    const double factor = what == PGI_NARROW ? state->scale : what == PGI_WIDEN_ADD ? state->cycle_unit / state->scale : 0;
     const bool adds = what == PGI_SUBTRACT_SHIFT || what == PGI_WIDEN_ADD;
     const TF *p = from.base ? pgi_data<TF>(from) + t.i + t.j * from.sj : NULL;
     TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
@@ -6511,7 +6514,7 @@ template <class P> struct pgi_pass_operator {
     __device__ void find(const pgi_pass_tile<P> &t)
     {
         const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
-        const T alpha = (T)t.a.b.state->alpha;
+        const T alpha = (T)((P::MASKED ? t.a.unit : 1) * t.a.b.state->alpha);
         if (P::STORED) {
             find_weights(t);
             return;
@@ -10160,7 +10163,7 @@ template <class T> static int pgi_cuda_pass_among_cells(pg_solver *s, const pgi_
 {
     pgi_pass<T> a = pgi_pass_of<T>(l, u, out, rhs, omega, reversed);
     const pgi_obstacles *const o = &s->obstacles;
-    a.quads = o->quads, a.stored = o->stored, a.unit = o->unit;
+    a.quads = o->quads, a.stored = o->stored, a.unit = o->stored ? o->unit / s->cycle_unit : s->cycle_unit;
     a.bricks = o->bricks;
     if (l->n[1] == 1 || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
     // Where rows are stored residuals and transfers take them, and a symmetric cycle has one operator in all its parts.
@@ -19337,7 +19340,10 @@ template <class T> struct pgi_cell_operator {
     const unsigned char *kind;
     int is_masked, is_uniform, is_even;    // no coefficients; no tables; neither
     T even[3];                             // couplings inside
+    double unit;                           // that of A, see pgi_state
     const pgi_cell_operator *apart;
+    PGI_HD T alpha() const { return (T)(unit * b.state->alpha); }
+    PGI_HD T end(int q) const { return (T)(unit * cells->end[q]); }
 };
 
 // The same operator in the device's memory, for functions that are not inlined, see PGI_RARE.
@@ -19375,6 +19381,7 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
                               1,
                               0,
                               {0, 0, 0},
+                              sizeof(T) == sizeof(float) ? s->cycle_unit : 1,
                               pgi_place_of_operator<T>(s, l == &s->outer ? PGI_OF_OUTER : PGI_OF_LEVEL)};
     a.is_masked = !pgi_has_fields(&s->work);
     for (int d = 0; d < 3; d++) {
@@ -19578,7 +19585,7 @@ static PGI_HD inline pgi_cell_row<T> pgi_field_row(const pgi_cell_operator<T> &a
     const int64_t cell = pgi_cell_at(a.b, at[0], at[1], at[2]),
                   stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
     const W *const beta = (const W *)cells->beta_cell, *const held = (const W *)cells->alpha_cell;
-    pgi_cell_row<T> row = {{1, 1, 1, 1, 1, 1}, (T)a.b.state->alpha};
+    pgi_cell_row<T> row = {{1, 1, 1, 1, 1, 1}, a.alpha()};
     if (held) row.reaction += (T)held[cell];
     if (beta) {
         const T inside = (T)beta[cell];
@@ -19596,7 +19603,7 @@ static PGI_HD inline pgi_cell_row<T> pgi_field_row(const pgi_cell_operator<T> &a
         const T link = a.is_uniform ? a.even[q / 2] : -(q & 1 ? r.upper : r.lower), factor = row.c[q];
         const int open = kind >> q & 1, outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
         row.c[q] = open && !outer ? link * factor : (T)0;
-        if (open && outer) row.reaction += (T)cells->end[q] * factor;
+        if (open && outer) row.reaction += a.end(q) * factor;
     }
     return row;
 }
@@ -19639,12 +19646,12 @@ template <class T>
 static PGI_HD inline pgi_cell_row<T> pgi_even_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
     pgi_cell_row<T> r;
-    r.reaction = (T)a.b.state->alpha;
+    r.reaction = a.alpha();
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) {
         const int open = kind >> q & 1, outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
         r.c[q] = open && !outer ? a.even[q / 2] : (T)0;
-        if (outer && open) r.reaction += (T)a.cells->end[q];
+        if (outer && open) r.reaction += a.end(q);
     }
     return r;
 }
@@ -19666,7 +19673,7 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     T beside[6];
     pgi_look_beside(a, p, sj, sk, at, beside);
     if (!pgi_is_plain(a, kind, i, j, k)) return pgi_value_of_row(pgi_cell_row_of(a, kind, at), *p, beside);
-    const T alpha = (T)a.b.state->alpha;    // most are
+    const T alpha = a.alpha();    // most are
     pgi_cell_value<T> v = {alpha * *p, alpha + 2 * (a.even[0] + a.even[1] + a.even[2])};
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (*p - beside[q]);
@@ -19901,7 +19908,7 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
                 link_west = o.link[0][c + west];
             }
             const int edges = ends | pgi_is_outer(axis[2], 0, k) << 4 | pgi_is_outer(axis[2], 1, k) << 5;
-            const T alpha = (T)o.a.b.state->alpha;
+            const T alpha = o.a.alpha();
             PGI_UNROLLED
             for (int m = 0; m < C; m++) {
                 const T x = now.v[m], a = m > 0 ? now.v[m > 0 ? m - 1 : 0] : to_west,
@@ -19923,7 +19930,7 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
                     const unsigned out = open & (unsigned)edges & ~(m > 0 ? 1u : 0u) & ~(m + 1 < count ? 2u : 0u);
                     PGI_ROLLED
                     for (int q = 0; q < 6 && out; q++)
-                        if (out >> q & 1) au += (T)o.a.cells->end[q] * x;
+                        if (out >> q & 1) au += o.a.end(q) * x;
                 }
                 T value[point::VECTORS];
                 pgi_term<T> dot[point::DOTS + 1];
@@ -20155,7 +20162,7 @@ template <class T> static void pgi_cpu_cell_row(const void *of, const T *u, int6
     const pgi_axis<T> *const axis = a.b.axis;
     const int64_t cell = pgi_cell_at(a.b, 0, j, k);
     const unsigned char *const kind = a.kind + cell;
-    const T alpha = (T)a.b.state->alpha, *const held = (const T *)a.cells->alpha_cell,
+    const T alpha = a.alpha(), *const held = (const T *)a.cells->alpha_cell,
             *const p = u ? u + j * sj + k * sk : NULL;
     const auto inside = [](const pgi_axis<T> &x, int i) { return x.n == 1 || (i > 0 && i < x.n - 1); };
     const int alike = a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double)),
@@ -22779,9 +22786,9 @@ template <class T, int CELLS> struct pgi_restriction_march {
             const bool counts = c == 0 || whole;
             low[c] = start ? (T)0 : op.even[0];
             high[c] = end ? (T)0 : op.even[0];
-            reaction[c] = (T)op.b.state->alpha;
-            if (start) reaction[c] += (T)op.cells->end[0];
-            if (end) reaction[c] += (T)op.cells->end[1];
+            reaction[c] = op.alpha();
+            if (start) reaction[c] += op.end(0);
+            if (end) reaction[c] += op.end(1);
             own[c] = counts ? (T)w.own : (T)0;
             for (int d = 0; d < 3; d++) slide[c][d] = counts ? (T)w.slide[d] : (T)0;
         }
@@ -22862,7 +22869,7 @@ template <class T, int CELLS> struct pgi_restriction_march {
 #pragma unroll
             for (int e = 2; e < 6; e++) {
                 if (!pgi_is_outer(a.op.b.axis[e / 2], e, e < 4 ? 2 * J + q : plane_at(k))) continue;
-                end[q] += (T)a.op.cells->end[e];
+                end[q] += a.op.end(e);
                 *open &= ~(0x0101u << (e + 16 * q));
             }
         }
@@ -23560,7 +23567,8 @@ static pgi_measures pgi_measures_of(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_cell_operator<double> a = pgi_wide_operator(s);
-    return {a.is_uniform ? o->unit * o->value_of_cells.measure : 0, o->unit, a.b};
+    const double unit = o->unit / s->cycle_unit;
+    return {a.is_uniform ? unit * o->value_of_cells.measure : 0, unit, a.b};
 }
 
 // Sweeps of the finest level from u or 0: in passes from grid to grid where they pay, else one colour after the other.
@@ -23612,12 +23620,12 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     pgi_cell_restriction_job<T> a;
     memset(&a, 0, sizeof a);
     const int by_mask = pgi_has_blocks(s);
-    a.op = pgi_operator_of<T>(s, l), a.unit = o->unit;
+    a.op = pgi_operator_of<T>(s, l), a.unit = o->unit / s->cycle_unit;
     if (!by_mask && !pgi_restricts_by_rows(s, a.op)) return 0;
     for (int d = 0; d < 3; d++) a.n[d] = l->n[d];
     a.quads = o->quads, a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
     a.stored = o->stored, a.weights = o->fine.weights;
-    a.scale = by_mask ? job.scale * o->unit * o->value_of_cells.measure : job.scale, a.scaled = job.scaled;
+    a.scale = by_mask ? job.scale * a.unit * o->value_of_cells.measure : job.scale, a.scaled = job.scaled;
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
     for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
     const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
@@ -23652,7 +23660,7 @@ template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi
                                               sizeof(T) == sizeof(float),
                                               f,
                                               o->stored ? pgi_no_measures() : measures,
-                                              1 / (o->unit * o->mean_weight),
+                                              s->cycle_unit / (o->unit * o->mean_weight),
                                               s->mixed ? NULL : s->state,
                                               list,
                                               list.most_log_lanes};
@@ -23688,7 +23696,7 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     visit.solve(0);
     const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
     const pgi_prolong_lattice correction = {
-        o->fine, smooth, sizeof(T) == sizeof(float), e, 1 / o->largest_diagonal, s->mixed ? NULL : s->state};
+        o->fine, smooth, sizeof(T) == sizeof(float), e, 1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state};
 #if PGI_GPU
     if (pgi_has_blocks(s))
         pgi_for_fluid(s, next.n, pgi_coarse_bricks(s), pgi_prolong_blocks<T>{correction, o->quads, o->cells});
@@ -24831,7 +24839,7 @@ template <class T> static void pgi_layout_level(pg_solver *s, const pgi_hierarch
         level->coarsened[a] = h->coarsened[l][a];
     }
     level->part = pgi_part_of(s, l, level->n[2]);
-    pgi_layout_box(arena, &pgi_box_of(level, T()), h->line[l], d->beta);
+    pgi_layout_box(arena, &pgi_box_of(level, T()), h->line[l], d->beta * (s->cycle_unit > 0 ? s->cycle_unit : 1));
     pgi_open_ends(&pgi_box_of(level, T()).axis[2], level->part);
     // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in
     // 1D).
@@ -27424,7 +27432,7 @@ static void pgi_record_graphs(pg_solver *s)
 // The same for the coefficients of the finest level.
 static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3])
 {
-    const int single = pgi_cycles_in_f32(d->flags);
+    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     const double largest = pgi_largest(d->flags), smallest = 1 / largest;
     for (int a = 0; a < 3; a++) {
         for (int i = 0; i < line[a]->n && !line[a]->absent; i = pgi_line_next(line[a], i)) {
@@ -28025,9 +28033,11 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         s->desc.flags ^= PG_PRECOND_AINV | PG_PRECOND_DIRECT;
     if (s->multigrid && !(s->desc.flags & pgi_smoothers) && !(*lines)->exact)
         s->desc.flags |= s->by_lines ? PG_SMOOTH_LINES : PG_SMOOTH_RBGS;
+    if (PGI_F32 && s->masked && s->multigrid && !pgi_cycles_in_f32(s->desc.flags))
+        s->desc.flags |= PGI_INNER_F32, s->desc.inner_cycles = 1;
     pgi_turn(&s->desc, &s->work);
     const unsigned flags = s->desc.flags;
-    s->mixed = flags & PG_MIXED ? 1 : 0;
+    s->mixed = flags & (PG_MIXED | PGI_INNER_F32) ? 1 : 0;
     s->krylov = flags & pgi_krylov_methods ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->has_direct = flags & (PG_DIRECT | PG_PRECOND_DIRECT) ? 1 : 0;
@@ -28171,6 +28181,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines)
     s->host.alpha = d->alpha;
     s->spectrum = pgi_find_spectrum(d, lines->line[0]);
     if (s->mixed && s->may_be_singular && s->spectrum.next < DBL_MAX) s->lowest = s->spectrum.next;
+    s->cycle_unit = s->mixed && s->masked ? pgi_power_of_two_near(s->spectrum.largest_diagonal + fabs(d->alpha)) : 1;
     PGI_TRY(pgi_fill_workspace(s, [&](pgi_arena *arena) { return pgi_layout(s, lines, arena); }));
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
     pgi_choose_omega(s);
@@ -28390,7 +28401,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.at_once = s->is_direct || (s->multigrid && !s->masked && (s->levels == 1 || (s->desc.flags & PG_FMG)));
     c.spread = pgi_spread_of(s);
     c.gain = s->masked || s->direct.open || pgi_convects(&s->desc) ? -1 : pgi_gain(&s->spectrum, s->desc.alpha);
-    c.epsilon = pgi_epsilon(s);
+    c.epsilon = pgi_epsilon(s), c.cycle_unit = s->cycle_unit;
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
     c.diagonal = s->spectrum.largest_diagonal + fabs(c.alpha);
@@ -28711,7 +28722,7 @@ static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, in
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     PGI_TRY(pgi_check_has_cycles(s, "pg_smooth", "PG_RBGS, PG_VCYCLE or PG_FMG, say,"));
-    PGI_UNSUPPORTED_IF(s->mixed,
+    PGI_UNSUPPORTED_IF(s->desc.flags & PG_MIXED,
                        "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
     PGI_UNSUPPORTED_IF(s->is_direct || s->krylov, "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
                        pgi_method_name(s->desc.flags));
@@ -28726,7 +28737,10 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     return pgi_run_piece(s, u, f, 1, u, [&](int) {
         const pgi_level *l = &s->level[0];
         pgi_begin_piece(s);
-        if (s->multigrid)
+        if (s->mixed)    // among obstacles: cycles alone are of f32
+            for (int q = 0; q < sweeps; q++)
+                s->outer_ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->omega[0], 0);
+        else if (s->multigrid)
             pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u, NULL));
         else
             pgi_sweeps(s, sweeps);
@@ -30412,7 +30426,7 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
         desc->flags = (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
     desc->smoother = (pg_smoother)(desc->flags & pgi_smoothers);
     desc->precond = (pg_precond)(desc->flags & pgi_preconditioners);
-    desc->flags &= ~(pgi_smoothers | pgi_preconditioners);
+    desc->flags &= ~(pgi_smoothers | pgi_preconditioners | PGI_INNER_F32);
     if (s->masked) {
         const int robust = s->obstacles.kind_of_levels();
         desc->robust = robust ? (pg_robust)robust : PG_ROBUST_OFF;
