@@ -194,10 +194,9 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_SHARED_POINTS_GPU
 #define PGI_SHARED_POINTS_GPU PGI_SHARED_POINTS
 #endif
-#ifndef PGI_CELL_PASS_POINTS
-#define PGI_CELL_PASS_POINTS 200000    // the same among obstacles
+#ifndef PGI_MASK_POINTS
+#define PGI_MASK_POINTS 200000    // from here on GPUs make coarse levels by the mask, without rows of the finest one
 #endif
-#define PGI_LATTICE_PASS_POINTS (20 * PGI_CELL_PASS_POINTS)    // of their coarse cells
 #ifndef PGI_CACHED_POINTS
 #define PGI_CACHED_POINTS 2000000    // from here on residuals are restricted in tiles; in 2D from four times as many
 #endif
@@ -596,7 +595,6 @@ enum pgi_krylov_vector {
     X(PGI_PRODUCT, pgi_of_product)                                                                                     \
     X(PGI_TWO_PRODUCTS, pgi_of_two_products)                                                                           \
     X(PGI_WIDEN, pgi_of_widening)                                                                                      \
-    X(PGI_NARROW_PRODUCT, pgi_of_narrow_product)                                                                       \
     X(PGI_ADD, pgi_of_addition)                                                                                        \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_WEIGH, pgi_of_weighing)                                                                                      \
@@ -886,9 +884,6 @@ enum {
     PGI_LIVE = 64,
     PGI_PLAIN = 128    // all faces on the box, or open to fluid cells; and no coefficients but those of the axes
 };
-// The same in words of two columns and two rows, (x + 2 y) bytes up, for kernels whose threads own such; what is
-// outside of the box is plain.
-enum { PGI_ALL_PLAIN = 0x80808080u, PGI_ALL_LIVE = 0x40404040u };
 // A row of a level with a node for each cell: conductances to the upper neighbours and what holds the cell, integrated,
 // in units of the largest diagonal, in bf16. The neighbours read the same numbers, so that levels, and preconditioners
 // that smooth by these rows, are symmetric whatever is rounded; they differ from that of A itself by less than a
@@ -905,10 +900,8 @@ struct pgi_cells {
     const void *beta_face[3], *beta_cell, *openness[3], *alpha_cell;    // the caller's, or their copies; or NULL
     int wide;                                                           // these are double
     double end[6];                                                      // reaction of a row through the box's faces
-    // Of even operators: the measure of a cell; and in transfers by quads, of a plain cell that is neither first nor
-    // last along y and z: first along x, inside, last.
-    double measure;
-    pgi_weights plain[3];
+    double measure;           // of a cell, of even operators; and for these
+    unsigned plain_weights;    // of plain cells, in transfers
     pgi_stored_row plain_row;    // of a coarse cell all of whose cells are plain, and those above it
 };
 
@@ -959,14 +952,13 @@ struct pgi_lattice {
     float *u, *f, *r, *e, *g;    // of a coarse level; e, g: of one that is visited three times
 };
 
-// A coarse level as a list of nodes, in the order of their colours and, in a colour, of their cells. A link is a
-// neighbour's number times 8 plus the direction it lies in.
+// A coarse level as a list of nodes, in the order of their cells. A link is a neighbour's number times 8 plus the
+// direction it lies in.
 struct pgi_list : pgi_lattice {
-    int colours;
     int most_log_lanes;    // of the threads of a warp that may share a node
     int64_t cells;
     int capacity, link_capacity;
-    int *first;    // colours x cells + 1: the first node of each
+    int *first;    // of each cell the first node, and their number
     int *meta;     // see pgi_meta
     int *cell;     // of a node
     int *begin, *link;
@@ -994,7 +986,6 @@ struct pgi_obstacles {
     unsigned char *kind;
     int by_cells;         // PG_COARSEN_CELLS
     pgi_bricks bricks;    // of cells of the finest level
-    unsigned *quads;
     pgi_grid given;                 // the caller's f; that of the levels is made from it
     const pgi_faces *faces;
     pgi_side_value *values;
@@ -1653,6 +1644,18 @@ template <class T> struct pgi_of_residual : pgi_uses<2, 2, 0, 0, 1, 1> {
 template <class T> struct pgi_of_stored_residual : pgi_uses<3, 2, 4, 0, -1, 1> {
     PGI_POINT(, v, av, , ) { v[2] = v[1] - av; }
 };
+// Steps of the smoother among cells, omega their factor. f, to: to = omega D^-1 f, from 0; u, f, to:
+// to = u + omega D^-1 (f - A u)
+template <class T> struct pgi_of_first_step : pgi_uses<2, 1, 2, 0, -1, 0, 1> {
+    PGI_POINT(c, v, , inverse, ) { v[1] = c.omega * inverse * v[0]; }
+};
+template <class T> struct pgi_of_step : pgi_uses<3, 3, 4, 0, -1, 1, 1> {
+    PGI_POINT(c, v, av, inverse, ) { v[2] = v[0] + c.omega * inverse * (v[1] - av); }
+};
+// u: the norm of D u
+template <class T> struct pgi_of_magnitude : pgi_uses<2, 1, 0, 0, 1, 0, 1> {
+    PGI_POINT(, v, , inverse, ) { v[1] = inverse > 0 ? v[0] / inverse : (T)0; }
+};
 template <class T> struct pgi_of_narrowed_residual : pgi_uses<3, 2, 4, 0, -1, 1, 0, 4> {
     PGI_POINT(c, v, av, , ) { v[2] = c.scale * (v[1] - av); }
 };
@@ -1663,10 +1666,6 @@ template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
 // z in f32 and scaled, r, m: m = z; <r, m>
 template <class T> struct pgi_of_widening : pgi_uses<3, 3, 4, 1, -1, 0, 0, 1> {
     PGI_POINT(c, v, , , dot) { v[2] = c.unscale * v[0], dot[0] = {v[1], v[2]}; }
-};
-// z, r, both in f32 and scaled: <r, z>
-template <class T> struct pgi_of_narrow_product : pgi_uses<2, 3, 0, 1, -1, 0, 0, 3> {
-    PGI_POINT(c, v, , , dot) { dot[0] = {v[1] / c.scale, c.unscale * v[0]}; }
 };
 // z, u: u += z
 template <class T> struct pgi_of_addition : pgi_uses<2, 3, 2, 0, -1> {
@@ -4769,9 +4768,9 @@ static int64_t pgi_rounds(int64_t blocks, int64_t resident) { return (blocks + r
 // fill the device. The least work in sequence counts, where a multiprocessor holds four blocks. step: from plane to
 // plane; team: threads that share a column
 static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int most_planes = PGI_MARCH, int step = 1,
-                              int team = 1)
+                              int team = 1, int blocks_together = 4)
 {
-    enum { PROLOGUE = 4, RESIDENT = 4 };
+    enum { PROLOGUE = 4 };
     pgi_shape h;
     h.first = 0, h.end = nz;
     h.tx = ny == 1 ? PGI_BLOCK / team : 32;
@@ -4779,7 +4778,7 @@ static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int mo
     h.ty = PGI_BLOCK / team / h.tx;
     h.bx = (nx + h.tx - 1) / h.tx;
     h.by = (ny + h.ty - 1) / h.ty;
-    const int64_t columns = (int64_t)h.bx * h.by, resident = (int64_t)s->multiprocessors * RESIDENT;
+    const int64_t columns = (int64_t)h.bx * h.by, resident = (int64_t)s->multiprocessors * blocks_together;
     int64_t least = INT64_MAX;
     for (int kc = step; kc <= most_planes && kc < nz + step; kc += step) {
         const int64_t blocks = columns * ((nz + kc - 1) / kc),
@@ -5267,7 +5266,9 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny) return;
     if (what == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
-    const double factor = what == PGI_NARROW ? state->scale : what == PGI_WIDEN_ADD ? state->cycle_unit / state->scale : 0;
+    const double factor = what == PGI_NARROW      ? state->scale
+                          : what == PGI_WIDEN_ADD ? state->cycle_unit / state->scale
+                                                  : 0;
     const bool adds = what == PGI_SUBTRACT_SHIFT || what == PGI_WIDEN_ADD;
     const TF *p = from.base ? pgi_data<TF>(from) + t.i + t.j * from.sj : NULL;
     TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
@@ -6040,10 +6041,6 @@ template <class T> struct pgi_pass {
     void *pushed_to[2];         // the memory of the neighbours in which planes before edge[0], and from edge[1] on, are
     int edge[2];                // ghosts, as element (0,0,0) would be found there; NULL: nothing is stored there
     int slots[2];               // coarse points of a plane that a block interpolates from
-    const unsigned *quads;      // of a masked level
-    const pgi_stored_row *stored;    // or its rows, and their unit
-    double unit;
-    pgi_bricks bricks;          // of either
     double *partials;           // for the norm of the residual
     pgi_state *state;           // and where it goes
     T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
@@ -6051,33 +6048,6 @@ template <class T> struct pgi_pass {
     // Offsets in shared memory, and the bytes of it that a team has
     int barriers, edges, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
 };
-
-// Of planes k0 to k1 - 1 those between which a tile has fluid, from an even one on where k0 is even; *k0 is *k1 where
-// it has none. For all threads of a block, which have `range` in shared memory to themselves until they return.
-static __device__ inline void pgi_trim(const pgi_bricks &b, const int (&x)[2], const int (&y)[2], int *k0, int *k1,
-                                       int *range)
-{
-    const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y), threads = (int)(blockDim.x * blockDim.y);
-    const int I = x[0] >> b.shift[0], J = y[0] >> b.shift[1], columns = (((x[1] - 1) >> b.shift[0]) - I + 1),
-              rows = ((y[1] - 1) >> b.shift[1]) - J + 1, first = *k0 >> b.shift[2], end = ((*k1 - 1) >> b.shift[2]) + 1;
-    if (!b.words) return;
-    if (thread == 0) range[0] = end, range[1] = first;
-    __syncthreads();
-    for (int q = thread; q < columns * rows; q += threads) {
-        const unsigned *const column = b.words + (I + q % columns) + b.n[0] * (J + q / columns);
-        for (int K = first / 32; K <= (end - 1) / 32; K++) {
-            const unsigned word = column[(int64_t)b.n[0] * b.n[1] * K];
-            if (!word) continue;
-            atomicMin(&range[0], 32 * K + __ffs((int)word) - 1);
-            atomicMax(&range[1], 32 * K + 32 - __clz((int)word));
-        }
-    }
-    __syncthreads();
-    const int from = range[0] << b.shift[2], to = range[1] << b.shift[2];
-    __syncthreads();
-    if (from > *k0) *k0 = from < *k1 ? from : *k1;
-    if (to < *k1) *k1 = to > *k0 ? to : *k0;
-}
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
 // wide against their halo.
@@ -6284,9 +6254,6 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
     return p;
 }
 
-// What a kernel knows of cells: that they are those of the box; their bytes; their rows as the preconditioner has them.
-enum { PGI_ALL_ALIKE, PGI_BY_MASK, PGI_BY_ROWS };
-
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
 // Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.00, 0.66; two sweeps
 // 0.99, 0.54.
@@ -6294,14 +6261,10 @@ enum { PGI_ALL_ALIKE, PGI_BY_MASK, PGI_BY_ROWS };
 #define PGI_TUNE                                                                                                       \
     {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 384, 1, 4, 2 }
 #endif
-#ifndef PGI_TUNE_STORED
-#define PGI_TUNE_STORED                                                                                                \
-    {384, 1, 2, 2}, {288, 1, 2, 2}, {320, 1, 4, 2}, { 256, 1, 4, 2 }
-#endif
-static constexpr int pgi_pass_tuning[8][4] = {PGI_TUNE, PGI_TUNE_STORED};    // f64 with 1 and 2 sweeps, f32
-template <class T, int SWEEPS, int CELLS> struct pgi_tuned {
+static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
+template <class T, int SWEEPS> struct pgi_tuned {
     enum {
-        ENTRY = (CELLS == PGI_BY_ROWS ? 4 : 0) + (sizeof(T) == 4 ? 1 : -1) + SWEEPS,
+        ENTRY = (sizeof(T) == 4 ? 1 : -1) + SWEEPS,
         THREADS = pgi_pass_tuning[ENTRY][0],
         BLOCKS = pgi_pass_tuning[ENTRY][1],
         ROWS = pgi_pass_tuning[ENTRY][2],
@@ -6310,7 +6273,7 @@ template <class T, int SWEEPS, int CELLS> struct pgi_tuned {
 };
 
 // How a thread's share of a plane is moved: where aligned as pairs, else one by one, in bit
-// (3 * parity of the plane + kind) * rows + row. Above: what else a mask holds.
+// (3 * parity of the plane + kind) * rows + row. Above: what else such bits hold.
 enum {
     PGI_BOTH,
     PGI_LOWER,
@@ -6354,18 +6317,7 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-// The room for what a pass knows of a plane's cells, in values: of a mask a word for two rows of two columns, see
-// PGI_ALL_PLAIN; of stored rows those of a warp, and the row before its first one.
-static PGI_HD constexpr int pgi_cells_room(int cells, int rows, int warps, size_t element)
-{
-    return (cells == PGI_BY_MASK   ? rows / 2 * warps * 32 * (int)sizeof(unsigned)
-            : cells == PGI_BY_ROWS ? (rows + 1) * warps * PGI_PASS_PITCH * (int)sizeof(pgi_stored_row)
-                                   : 0) /
-           (int)element;
-}
-
-// What a pass is made of, in numbers that are known when it is compiled.
-template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int CELLS> struct pgi_pass_traits {
+template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct pgi_pass_traits {
     typedef TYPE T;
     typedef typename pgi_two<T>::type T2;
     enum {
@@ -6374,33 +6326,28 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int CEL
         CORRECTED = HEAD_ == PGI_CORRECTED,
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
-        MASKED = CELLS == PGI_BY_MASK,
-        STORED = CELLS == PGI_BY_ROWS,
-        PARTED = CELLS == PGI_ALL_ALIKE,    // the level can be a rank's part
-        ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS, CELLS>::ROWS,
-        WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS, CELLS>::THREADS / 32,    // of a team
+        ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
+        WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
         HALVES = 2 * SWEEPS,                         // half-sweeps
         STAGES = RESTRICTS ? HALVES + 1 : HALVES,    // and the residual of the first colour
         HALO = RESTRICTS ? HALVES + 2 : HALVES,
         RING = STAGES + 2,    // planes of u under way
-        AHEAD = pgi_tuned<T, SWEEPS, CELLS>::AHEAD,
+        AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
         QUEUE = STAGES + AHEAD,    // and of f, AHEAD still to come
         U_SLOTS = FROM_ZERO ? 0 : AHEAD,
         E_SLOTS = AHEAD + PGI_PASS_COARSE,
         COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
         PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
-        COLUMNS = ROWS * WARPS * PITCH,                                          // values of a plane of u
-        PLANE = COLUMNS + (int)pgi_cells_room(CELLS, ROWS, WARPS, sizeof(T)),    // of f, and what is known of cells
-        SIDE = TEAM + 32,                                                        // edges that warps send up, or down
-        BOX = STAGES * 2 * SIDE,                                                 // edge buffer of a step
+        PLANE = ROWS * WARPS * PITCH,    // values of a plane
+        SIDE = TEAM + 32,                // edges that warps send up, or down
+        BOX = STAGES * 2 * SIDE,         // edge buffer of a step
         CONTRIBUTIONS = ROWS / 2 + 1,    // coarse rows that a thread adds to; the first is the warp's before it
         TAIL = RESTRICTS ? PGI_PASS_TAPS - 1 : 0    // steps beyond the last plane's
     };
     static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
-    static_assert(PARTED || (!FLAT && !RESTRICTS), "passes among obstacles sweep alone, in 3D");
 };
 
 // The tile of a team of warps: a block's, or with FLAT one warp's. Tiles begin at the low end of a closed axis, and the
@@ -6428,14 +6375,12 @@ template <class P> struct pgi_pass_tile {
         x_own[1] = idle ? 0 : tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0];
         y_own[0] = P::FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low;
         y_own[1] = P::FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1];
-        const int z_end = P::PARTED ? a.z_own[1] : a.b.axis[2].n;
-        k0 = (P::PARTED ? a.z_own[0] : 0) + rest / a.tiles[1] * a.own[2];
-        k1 = k0 + a.own[2] < z_end ? k0 + a.own[2] : z_end;
-        if (!P::PARTED) pgi_trim(a.bricks, x_own, y_own, &k0, &k1, (int *)shared);
+        k0 = a.z_own[0] + rest / a.tiles[1] * a.own[2];
+        k1 = k0 + a.own[2] < a.z_own[1] ? k0 + a.own[2] : a.z_own[1];
         x_tile = x_low - P::HALO, y_tile = P::FLAT ? 0 : y_low - P::HALO + rank * P::ROWS * P::WARPS;
         x = x_tile + 2 * lane, y = y_tile + warp * P::ROWS;
         // The colour that is relaxed first follows from the plane that the steps begin with.
-        begin = k0 - P::HALO - 1 - (P::PARTED ? (a.first + k0) & 1 : a.first), end = k1 - 2 + P::HALVES + P::TAIL;
+        begin = k0 - P::HALO - 1 - ((a.first + k0) & 1), end = k1 - 2 + P::HALVES + P::TAIL;
         z_table = begin - P::STAGES;
         x_at[0] = pgi_wrap(x, nx, ax.periodic), x_at[1] = pgi_wrap(x + 1, nx, ax.periodic);
     }
@@ -6453,7 +6398,7 @@ template <class P> struct pgi_pass_tile {
     // Whether plane z is in memory, and where. Beyond the ghosts of a rank nothing reaches its planes.
     __device__ bool finds_plane(int z, int *at) const
     {
-        if (P::PARTED && a.parted) {
+        if (a.parted) {
             *at = z;
             return z >= a.z_there[0] && z < a.z_there[1];
         }
@@ -6488,37 +6433,13 @@ template <class P> struct pgi_pass_operator {
     {
         const pgi_axis<T> &az = t.a.b.axis[2];
         for (int q = t.thread; q <= t.end + 1 - t.z_table; q += TEAM)
-            z_rows[q] = P::STORED ? weight_at(az, pgi_wrap(t.z_table + q, az.n, az.periodic))
-                                  : pgi_coupling_of(az, pgi_wrap(t.z_table + q, az.n, az.periodic));
-    }
-    // Of stored rows, which are integrated, only the weight of f is wanted.
-    static __device__ pgi_coupling<T> weight_at(const pgi_axis<T> &axis, int i)
-    {
-        const pgi_coupling<T> c = {i < 0 ? (T)0 : (T)pgi_weight_of(axis, i), 0};
-        return c;
-    }
-    __device__ void find_weights(const pgi_pass_tile<P> &t)
-    {
-        const pgi_axis<T> &ax = t.a.b.axis[0];
-#pragma unroll
-        for (int c = 0; c < 2; c++) {
-            xc[c] = weight_at(ax, t.x_at[c]);
-            xc[c].lower *= (T)t.a.unit;
-            reaction[c] = 0;
-        }
-        inner = weight_at(t.a.b.axis[2], 1);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) y_kept[r] = weight_at(t.a.b.axis[1], t.y_index(r));
+            z_rows[q] = pgi_coupling_of(az, pgi_wrap(t.z_table + q, az.n, az.periodic));
     }
     // Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
     __device__ void find(const pgi_pass_tile<P> &t)
     {
         const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
-        const T alpha = (T)((P::MASKED ? t.a.unit : 1) * t.a.b.state->alpha);
-        if (P::STORED) {
-            find_weights(t);
-            return;
-        }
+        const T alpha = (T)t.a.b.state->alpha;
         xc[0] = pgi_coupling_of(ax, t.x_at[0]), xc[1] = pgi_coupling_of(ax, t.x_at[1]);
         reaction[0] = reaction[1] = alpha;
         if (t.lane == 0 && t.x_at[0] == 0 && !ax.periodic) reaction[0] -= xc[0].lower, xc[0].lower = 0;
@@ -6541,21 +6462,6 @@ template <class P> struct pgi_pass_operator {
     {
         return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
     }
-    // Makes of the residual of a row with all faces open that of a row of this kind, and returns its weight
-    __device__ T close(unsigned kind, int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr, T u, T xm, T xp,
-                       T ym, T yp, T zm, T zp, T *residual) const
-    {
-        T d = diagonal(c, yr, zr);
-        const auto shut = [&](int q, T coupling, T beside) {
-            if (kind >> q & 1) return;
-            *residual += coupling * (beside - u);
-            d += coupling;
-        };
-        shut(0, xc[c].lower, xm), shut(1, xc[c].upper, xp);
-        shut(2, yr.lower, ym), shut(3, yr.upper, yp);
-        shut(4, zr.lower, zm), shut(5, zr.upper, zp);
-        return kind & PGI_LIVE && d > 0 ? omega * pgi_reciprocal(d) : (T)0;
-    }
     __device__ pgi_coupling<T> along_y(int r) const { return RESTRICTS ? y_rows[r] : y_kept[r]; }
     __device__ T weight_of(int r, int c) const
     {
@@ -6571,9 +6477,7 @@ template <class P> struct pgi_pass_stream {
         ROWS = P::ROWS,
         PITCH = P::PITCH,
         PLANE = P::PLANE,
-        FROM_ZERO = P::FROM_ZERO,
-        MASKED = P::MASKED,
-        STORED = P::STORED
+        FROM_ZERO = P::FROM_ZERO
     };
     const pgi_pass_tile<P> &t;
     T *const u_slots, *const f_slots;           // [AHEAD] and [QUEUE][rows][pitch]
@@ -6595,65 +6499,14 @@ template <class P> struct pgi_pass_stream {
 
     __device__ pgi_pass_stream(const pgi_pass_tile<P> &tile, char *shared)
         : t(tile), u_slots((T *)shared + t.warp * ROWS * PITCH + 2 * t.lane),
-          f_slots(u_slots + P::U_SLOTS * P::COLUMNS), u_plane(NULL), f_plane(NULL)
+          f_slots(u_slots + P::U_SLOTS * P::PLANE), u_plane(NULL), f_plane(NULL)
     {
         for (int q = 0; q < (P::U_SLOTS + P::QUEUE) * ROWS; q++) {
             const int slot = q / ROWS;
-            T *const row = (slot < P::U_SLOTS ? u_slots + slot * P::COLUMNS : f_slots + (slot - P::U_SLOTS) * PLANE) +
+            T *const row = (slot < P::U_SLOTS ? u_slots + slot * P::PLANE : f_slots + (slot - P::U_SLOTS) * PLANE) +
                            q % ROWS * PITCH;
             row[0] = row[1] = 0;
             if (t.lane == 31) row[2] = row[3] = 0;
-        }
-        for (int q = 0; q < P::QUEUE && MASKED; q++)
-            for (int w = 0; w < ROWS / 2; w++) mask_of(f_slots + q * PLANE)[w] = PGI_ALL_PLAIN;
-        for (int q = 0; q < P::QUEUE && STORED; q++)
-            for (int r = -1; r < ROWS; r++)
-                for (int c = 0; c < (t.lane == 31 ? 4 : 2); c++)
-                    stored_of(f_slots + q * PLANE)[r * PITCH + c] = {{0, 0, 0}, 0};
-    }
-    // The stored rows of a plane, of the thread's first two columns, from its place in its values. Row -1 is the one
-    // before its warp's; before a row's columns are two that have no links.
-    __device__ pgi_stored_row *stored_of(const T *slot) const
-    {
-        return (pgi_stored_row *)(slot - (t.warp * ROWS * PITCH + 2 * t.lane) + P::COLUMNS) +
-               (t.warp * (ROWS + 1) + 1) * PITCH + 2 * t.lane;
-    }
-    // Plane z of them. Those outside of the box have no links from the beginning.
-    __device__ void fetch_stored(int z, T *slot) const
-    {
-        const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
-        const pgi_stored_row *const plane =
-            t.a.stored + (int64_t)ax.n * ay.n * pgi_wrap(z, az.n, az.periodic) + t.x_at[0];
-        pgi_stored_row *const to = stored_of(slot);
-#pragma unroll
-        for (int r = -1; r < ROWS; r++) {
-            const int j = t.y_index(r);
-            if (t.x_at[0] < 0 || j < 0) continue;
-            const pgi_stored_row *const from = plane + ax.n * j;
-            if (ax.n % 2 == 0) {
-                pgi_copy_async<16, 0>(to + r * PITCH, from);
-                continue;
-            }
-            pgi_copy_async<8, 0>(to + r * PITCH, from);
-            if (t.x_at[1] >= 0) pgi_copy_async<8, 0>(to + r * PITCH + 1, from + 1);
-        }
-    }
-    // The words of a plane's mask, of the thread's first two rows and so on, from the thread's place in its values
-    __device__ unsigned *mask_of(const T *slot) const
-    {
-        return (unsigned *)(slot - (t.warp * ROWS * PITCH + 2 * t.lane) + P::COLUMNS) + t.thread * (ROWS / 2);
-    }
-    // Plane z of the mask. Columns and rows outside of the box, which weigh nothing, are plain from the beginning.
-    __device__ void fetch_mask(int z, T *slot) const
-    {
-        const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
-        const int width = (ax.n + 1) / 2, height = (ay.n + 1) / 2, k = pgi_wrap(z, az.n, az.periodic);
-#pragma unroll
-        for (int w = 0; w < ROWS / 2; w++) {
-            const int j = t.y_index(2 * w);
-            if (t.x_at[0] >= 0 && j >= 0)
-                pgi_copy_async<sizeof(unsigned), 0>(mask_of(slot) + w,
-                                                    t.a.quads + t.x_at[0] / 2 + width * (j / 2 + height * (int64_t)k));
         }
     }
     __device__ void find()
@@ -6731,8 +6584,6 @@ template <class P> struct pgi_pass_stream {
         }
         const bool f_there = advance(f_plane, a.rhs.f, z, inside);
         if (f_there) fetch_pairs(f_plane, f_row, in_f, odd, f_slot);
-        if (MASKED && f_there) fetch_mask(z, f_slot);
-        if (STORED && f_there) fetch_stored(z, f_slot);
         if (((in_u >> 3 * ROWS * (1 - odd)) | (in_f >> 3 * ROWS * odd)) & pgi_singles(ROWS)) {
             if (u_there) fetch_singles(u_plane, u_row, in_u, 1 - odd, u_slot, u_skew, a.u_odd);
             if (f_there) fetch_singles(f_plane, f_row, in_f, odd, f_slot, f_skew, a.f_odd);
@@ -6740,7 +6591,7 @@ template <class P> struct pgi_pass_stream {
     }
     __device__ void gather() const    // what a lane reads may have been copied by the one beside it
     {
-        if (P::FLAT || STORED || t.a.skewed) __syncwarp();
+        if (P::FLAT || t.a.skewed) __syncwarp();
     }
     // A plane of u that has come
     __device__ void take(const T *incoming, int odd, T (&u)[ROWS][2]) const
@@ -7108,10 +6959,6 @@ template <class P> struct pgi_pass_restriction {
     }
 };
 
-// Halves of a word, which are bf16: of a stored row the links along x and y, and along z and the shift.
-static __device__ inline float pgi_low_half(unsigned word) { return pgi_from_bf16((uint16_t)word); }
-static __device__ inline float pgi_high_half(unsigned word) { return pgi_from_bf16((uint16_t)(word >> 16)); }
-
 // The march of a tile: half-sweep p of a wavefront works on plane t - p in step t.
 template <class P, int NORM> struct pgi_pass_march {
     typedef typename P::T T;
@@ -7125,9 +6972,7 @@ template <class P, int NORM> struct pgi_pass_march {
         AHEAD = P::AHEAD,
         QUEUE = P::QUEUE,
         PLANE = P::PLANE,
-        CORRECTED = P::CORRECTED,
-        PAIRS = (ROWS + 1) / 2,    // of rows
-        UPWARDS = P::STORED ? (int)STAGES : 1
+        CORRECTED = P::CORRECTED
     };
     const pgi_pass_tile<P> &tile;
     const pgi_pass_operator<P> &op;
@@ -7138,7 +6983,6 @@ template <class P, int NORM> struct pgi_pass_march {
     pgi_norm_sum<T, ROWS> &norm;
     T ring[P::RING + 1][ROWS]
           [2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
-    unsigned upwards[UPWARDS][PAIRS];    // of stored rows in the plane before, the links of two rows
     char *out_plane;
     int out_pitch;
     unsigned out_mask;
@@ -7155,8 +6999,6 @@ template <class P, int NORM> struct pgi_pass_march {
         for (int q = 0; q <= P::RING; q++)
 #pragma unroll
             for (int row = 0; row < ROWS; row++) ring[q][row][0] = ring[q][row][1] = 0;
-#pragma unroll
-        for (int q = 0; q < UPWARDS * PAIRS; q++) upwards[q / PAIRS][q % PAIRS] = 0;
         out_plane = (char *)(pgi_data<T>(out) + (int64_t)tile.k0 * out.sk + (int64_t)tile.y * out.sj + tile.x);
         out_pitch = (int)(out.sj * (int64_t)sizeof(T));
     }
@@ -7199,107 +7041,38 @@ template <class P, int NORM> struct pgi_pass_march {
         if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1))
             stream.complete(slot_of(0), t, COLOUR, in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2));
     }
-    // Half-sweep p of stored rows, in plane z = t - p
-    template <int SECOND, int CAREFUL> __device__ void stage_stored(int p, int z)
-    {
-        constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND;
-        const int here = AT + p + 1;
-        const T z_weight = CAREFUL ? op.z_rows[z - tile.z_table].lower : op.inner.lower;
-        const char *const f_plane = (const char *)slot_of(p);
-        const pgi_stored_row *const rows = stream.stored_of((const T *)f_plane);
-        unsigned row_before = ((const uint2 *)(rows - P::PITCH))[COLOUR].x, after = 0;
-        T fresh[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const int c = (r + COLOUR) & 1;
-            const uint4 both = *(const uint4 *)(rows + r * P::PITCH);
-            const unsigned own = c ? both.z : both.x, up = c ? both.w : both.y,
-                           beside = c ? both.x : ((const uint2 *)(rows + r * P::PITCH))[-1].x;
-            const T u = ring[here][r][c], side = ring[here][r][1 - c];
-            const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
-            const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : exchange.low;
-            const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
-            const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
-                                         (r * P::PITCH + c) * (int)sizeof(T));
-            const float below = r & 1 ? pgi_high_half(upwards[p][r / 2]) : pgi_low_half(upwards[p][r / 2]),
-                        link[6] = {pgi_low_half(beside),
-                                   pgi_low_half(own),
-                                   pgi_high_half(row_before),
-                                   pgi_high_half(own),
-                                   below,
-                                   pgi_low_half(up)},
-                        shift = pgi_high_half(up),
-                        d = shift + ((link[0] + link[1]) + (link[2] + link[3]) + (link[4] + link[5]));
-            T residual = right * (op.xc[c].lower * op.along_y(r).lower * z_weight) - (T)shift * u;
-            residual += (T)link[0] * ((c ? side : far) - u) + (T)link[1] * ((c ? far : side) - u);
-            residual += (T)link[2] * (ym - u) + (T)link[3] * (yp - u);
-            residual += (T)link[4] * (ring[here + 1][r][c] - u) + (T)link[5] * (ring[here - 1][r][c] - u);
-            T w = d > 0 ? op.omega * (T)pgi_reciprocal(d) : (T)0;
-            if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
-            fresh[r] = u + residual * w;
-            // The cells of the other colour: what the next row, and in the next step the next plane, are linked by
-            row_before = c ? both.x : both.z;
-            const unsigned other = c ? both.y : both.w;
-            if (r & 1)
-                upwards[p][r / 2] = after | other << 16;
-            else
-                after = other & 0xffffu;
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
-    }
     // Half-sweep p, or (p = HALVES) the residual of the first colour, in plane z = t - p
     template <int SECOND, int CAREFUL> __device__ void stage(int p, int z)
     {
-        if constexpr (P::STORED) {
-            stage_stored<SECOND, CAREFUL>(p, z);
-            return;
-        }
         constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND;    // of row 0: the column that is relaxed now
         const int here = AT + p + 1;
         const pgi_coupling<T> zc = CAREFUL ? op.z_rows[z - tile.z_table] : op.inner;
         const bool special = CAREFUL && (zc.lower != op.inner.lower || zc.upper != op.inner.upper);
         const char *const f_plane = (const char *)slot_of(p);
         T fresh[ROWS], left[ROWS][2];    // left: of the residual
-        unsigned mask[ROWS / 2 + 1], plain = PGI_ALL_PLAIN;
 #pragma unroll
-        for (int w = 0; w < ROWS / 2 && P::MASKED; w++) {
-            mask[w] = stream.mask_of((const T *)f_plane)[w];
-            plain &= mask[w];
-        }
-        const auto relax = [&](auto with_mask) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const int c = (r + COLOUR) & 1;
-                const pgi_coupling<T> yc = op.along_y(r);
-                const T u = ring[here][r][c], side = ring[here][r][1 - c];
-                const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
-                const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : exchange.low;
-                const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
-                const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
-                                             (r * P::PITCH + c) * (int)sizeof(T));
-                const T xm = c ? side : far, xp = c ? far : side, zm = ring[here + 1][r][c], zp = ring[here - 1][r][c];
-                T residual = right - pgi_stencil(op.xc[c], yc, zc, op.reaction[c], u, xm, xp, ym, yp, zm, zp);
-                left[r][0] = left[r][1] = 0;
-                if (p == HALVES) {
-                    left[r][c] = residual;
-                    continue;
-                }
-                T w = op.weight_of(r, c);
-                if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
-                const unsigned kind =
-                    decltype(with_mask)::value ? mask[r / 2] >> 8 * (2 * (r & 1) + c) : (unsigned)PGI_PLAIN;
-                if (!(kind & PGI_PLAIN)) w = op.close(kind, c, yc, zc, u, xm, xp, ym, yp, zm, zp, &residual);
-                if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
-                fresh[r] = u + residual * w;
-                if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
+        for (int r = 0; r < ROWS; r++) {
+            const int c = (r + COLOUR) & 1;
+            const pgi_coupling<T> yc = op.along_y(r);
+            const T u = ring[here][r][c], side = ring[here][r][1 - c];
+            const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
+            const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : exchange.low;
+            const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
+            const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
+                                         (r * P::PITCH + c) * (int)sizeof(T));
+            const T xm = c ? side : far, xp = c ? far : side, zm = ring[here + 1][r][c], zp = ring[here - 1][r][c];
+            T residual = right - pgi_stencil(op.xc[c], yc, zc, op.reaction[c], u, xm, xp, ym, yp, zm, zp);
+            left[r][0] = left[r][1] = 0;
+            if (p == HALVES) {
+                left[r][c] = residual;
+                continue;
             }
-        };
-        // A branch for all rows of a warp leaves the compiler free to mix them.
-        if (P::MASKED && __any_sync(0xffffffffu, plain != PGI_ALL_PLAIN))
-            relax(pgi_constant<P::MASKED>());
-        else
-            relax(pgi_constant<0>());
+            T w = op.weight_of(r, c);
+            if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
+            if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
+            fresh[r] = u + residual * w;
+            if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
+        }
 #pragma unroll
         for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
         // Of the second colour when it is relaxed, of the first one when its neighbours have their last values
@@ -7353,7 +7126,7 @@ template <class P, int NORM> struct pgi_pass_march {
     {
         if (z < tile.k0 || z >= tile.k1) return;
         put<SECOND>(out_plane, out);
-        if constexpr (CAREFUL && P::PARTED) push<SECOND>(z, out);
+        if constexpr (CAREFUL) push<SECOND>(z, out);
         out_plane += tile.a.out.sk * (int64_t)sizeof(T);
     }
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
@@ -7387,18 +7160,14 @@ template <class P, int NORM> struct pgi_pass_march {
                         (RESTRICTS && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
                            (int)(32 * sizeof(T)));
         store<SECOND, CAREFUL>(t - (HALVES - 1), out);
-        coming = coming + P::COLUMNS < AHEAD * P::COLUMNS ? coming + P::COLUMNS : 0;
+        coming = coming + P::PLANE < AHEAD * P::PLANE ? coming + P::PLANE : 0;
         queue = queue + PLANE < QUEUE * PLANE ? queue + PLANE : 0;
     }
     __device__ void run()
     {
-        const pgi_axis<T> &az = tile.a.b.axis[2];
-        const int inside_from = P::PARTED ? tile.a.inside[0] : STAGES + 1, inside_to = P::PARTED  ? tile.a.inside[1]
-                                                                                       : az.table ? 0
-                                                                                                  : az.n - 3 - AHEAD;
         for (int t = tile.begin; t <= (int)pgi_afresh((unsigned)tile.k1) - 2 + HALVES + P::TAIL; t += 2) {
             // Planes t - STAGES to t + 1 take part
-            if (t >= inside_from && t <= inside_to && t < tile.end && t > tile.begin) {
+            if (t >= tile.a.inside[0] && t <= tile.a.inside[1] && t < tile.end && t > tile.begin) {
                 step<0, 0>(t);
                 step<1, 0>(t + 1);
             } else {
@@ -7419,11 +7188,11 @@ template <class P, int NORM> struct pgi_pass_march {
 // and (NORM) its norm. Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a
 // warp is a team of its own. Nothing overlaps. What is left of the residual of the colour that comes last is known as
 // soon as it is relaxed; of the other one it takes a further stage of the wavefront.
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM, int CELLS>
-static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS, CELLS>::THREADS, pgi_tuned<T, SWEEPS, CELLS>::BLOCKS)
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM>
+static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
-    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS, CELLS> P;
+    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS> P;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
 #endif
@@ -7437,7 +7206,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS, CELLS>::THREADS, p
     if (idle && !NORM) return;
     const pgi_pass_tile<P> tile(a, FLAT ? 0 : line, FLAT ? 0 : (int)blockIdx.x % a.cluster, idle ? 0 : number, idle,
                                 shared);
-    if (!P::PARTED && tile.k0 >= tile.k1) return;    // so do the other blocks of the cluster
 
     pgi_pass_operator<P> op(tile, shared);
     pgi_pass_stream<P> stream(tile, shared);
@@ -7451,7 +7219,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS, CELLS>::THREADS, p
     stream.gather();
     for (int q = 0; q < P::AHEAD; q++) {
         if (HEAD == PGI_CORRECTED) correction.ask(tile.begin + 3 + q);
-        stream.fetch(tile.begin + q, stream.u_mask, stream.f_mask, (1 + q) & 1, stream.u_slots + q * P::COLUMNS,
+        stream.fetch(tile.begin + q, stream.u_mask, stream.f_mask, (1 + q) & 1, stream.u_slots + q * P::PLANE,
                      stream.f_slots + q * P::PLANE, false);
         pgi_copy_commit();
     }
@@ -9919,15 +9687,14 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, flat, restricts, cells, warps, resident, rows, ahead;
+    int sweeps, head, flat, restricts, warps, resident, rows, ahead;
 };
 
 // The values of the planes that are in shared memory
-static int pgi_pass_values(const pgi_pass_kind &kind, int stages, size_t element)
+static int pgi_pass_values(const pgi_pass_kind &kind, int stages)
 {
-    const int columns = (kind.flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH;
-    return (kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) * columns +
-           (stages + kind.ahead) * (columns + pgi_cells_room(kind.cells, kind.rows, kind.warps, element));
+    const int plane = (kind.flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH;
+    return ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + stages + kind.ahead) * plane;
 }
 
 // The steps of a pass of which all planes are inside, and in memory: of arrays whose ghosts may lie elsewhere, those of
@@ -9994,7 +9761,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     }
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
     const int planes = a->own[2] + 2 * (stages + halo) + 4, slots = a->slots[0] * a->slots[1];
-    int used = pgi_pass_values(kind, stages, sizeof(T)) * (int)sizeof(T);
+    int used = pgi_pass_values(kind, stages) * (int)sizeof(T);
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
         const int at = used;
@@ -10020,13 +9787,13 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     return a->partials && blocks > s->partials_capacity ? 0 : blocks;
 }
 
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0, int CELLS = PGI_ALL_ALIKE>
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0>
 static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
-    typedef pgi_tuned<T, SWEEPS, CELLS> tuned;
+    typedef pgi_tuned<T, SWEEPS> tuned;
     const pgi_pass_kind kind = {
-        SWEEPS, HEAD, FLAT, RESTRICTS, CELLS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM, CELLS>;
+        SWEEPS, HEAD, FLAT, RESTRICTS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
     const int bytes = a->bytes * (FLAT ? kind.warps : 1);
@@ -10148,50 +9915,6 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     a.state = s->state;
     const launch both = restricting[head == PGI_FROM_ZERO ? 2 : with_norm][flat];
     return both && both(s, &a);
-}
-
-// The same of a level with obstacles, from u to out: by its mask, or by the rows that its preconditioner has stored.
-template <class T, int CELLS> static int pgi_launch_among_cells(pg_solver *s, pgi_pass<T> *a, int sweeps, int head)
-{
-    if (head == PGI_FROM_ZERO) return sweeps == 2 && pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 0, 0, CELLS>(s, a);
-    return sweeps == 2 ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 0, 0, CELLS>(s, a)
-                       : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 0, 0, CELLS>(s, a);
-}
-template <class T> static int pgi_cuda_pass_among_cells(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                        pgi_omega omega, int reversed, int sweeps, int head,
-                                                        pgi_grid out)
-{
-    pgi_pass<T> a = pgi_pass_of<T>(l, u, out, rhs, omega, reversed);
-    const pgi_obstacles *const o = &s->obstacles;
-    a.quads = o->quads, a.stored = o->stored, a.unit = o->stored ? o->unit / s->cycle_unit : s->cycle_unit;
-    a.bricks = o->bricks;
-    if (l->n[1] == 1 || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
-    // Where rows are stored residuals and transfers take them, and a symmetric cycle has one operator in all its parts.
-    if (a.stored) return pgi_launch_among_cells<T, PGI_BY_ROWS>(s, &a, sweeps, head);
-    return a.quads && pgi_launch_among_cells<T, PGI_BY_MASK>(s, &a, sweeps, head);
-}
-
-// The same of the grid of coarse cells, from its u to its r.
-static int pgi_cuda_pass_on_lattice(pg_solver *s, const pgi_lattice &l, const pgi_bricks &bricks, int reversed,
-                                    int sweeps, int head)
-{
-    const auto grid = [&](float *base) {
-        const pgi_grid g = {base, 0, l.n[0], (int64_t)l.n[0] * l.n[1], 0};
-        return g;
-    };
-    pgi_pass<float> a;
-    memset(&a, 0, sizeof a);
-    for (int d = 0; d < 3; d++) {
-        a.b.axis[d].n = l.n[d], a.b.axis[d].periodic = l.periodic >> d & 1;
-        for (double &weight : a.b.axis[d].row_weight) weight = 1;
-    }
-    a.b.state = s->state;
-    a.u = grid(l.u), a.out = grid(l.r), a.rhs = pgi_rhs_of(grid(l.f));
-    a.omega = a.second = 1, a.first = reversed;
-    a.z_own[1] = a.z_there[1] = a.z_most = l.n[2];
-    a.stored = l.rows, a.unit = 1, a.bricks = bricks;
-    if (l.n[1] == 1 || a.out.sk * l.n[2] < PGI_LATTICE_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
-    return pgi_launch_among_cells<float, PGI_BY_ROWS>(s, &a, sweeps, head);
 }
 
 // Whether a pass restricts the residual too. Left out in 3D is what does not pay, for halos are wider and arithmetic no
@@ -10460,14 +10183,14 @@ static int pgi_cuda_clusters(pg_solver *s)
     PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
     able = able && compiled.ptxVersion >= 90;
     s->together_in[1] = s->multiprocessors;
-    const auto kernel = pgi_pass_kernel<pgi_narrowest, 2, PGI_FROM_U, 0, 0, 0, 0>;
+    const auto kernel = pgi_pass_kernel<pgi_narrowest, 2, PGI_FROM_U, 0, 0, 0>;
     if (able) pgi_allow_shared(s, (const void *)kernel, s->shared_limit);
     for (int size = 2; size <= PGI_PASS_CLUSTER && able; size++) {
         int clusters = 0;
         cudaLaunchAttribute attribute;
         cudaLaunchConfig_t config = {};
         config.gridDim = dim3((unsigned)(size * s->multiprocessors));
-        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2, PGI_ALL_ALIKE>::THREADS / 32);
+        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2>::THREADS / 32);
         config.dynamicSmemBytes = (size_t)s->shared_limit;
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = (unsigned)size;
@@ -19032,7 +18755,13 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS
     pgi_run_phases(body, counts);
 }
 
-template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
+// Blocks of BODY that a multiprocessor shall hold at least
+template <class BODY> static constexpr auto pgi_resident_of(int) -> decltype((int)BODY::RESIDENT)
+{
+    return BODY::RESIDENT;
+}
+template <class BODY> static constexpr int pgi_resident_of(long) { return 1; }
+template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, pgi_resident_of<BODY>(0))
     pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
@@ -19111,6 +18840,22 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
     for (int64_t row = 0; row < rows; row++) {
         const int j = (int)(row % n[1]), k = k0 + (int)(row / n[1]);
         pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) { pgi_run_row(body, begin, end, j, k, 0); });
+    }
+    (void)turn;
+}
+
+// Calls body.row(begin, end, j, k) for all rows, on the CPU.
+template <class BODY>
+static void pgi_on_rows(pg_solver *s, const int n[3], const pgi_bricks &bricks, const BODY &body)
+{
+    // The fluid may all be in a few planes, so that threads take turns.
+    const int64_t rows = (int64_t)n[1] * n[2];
+    const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
+    const int64_t turn = bricks.step(n[0]) < n[0] ? 32 : rows / threads + 1;
+    PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
+    for (int64_t row = 0; row < rows; row++) {
+        const int j = (int)(row % n[1]), k = (int)(row / n[1]);
+        pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) { body.row(begin, end, j, k); });
     }
     (void)turn;
 }
@@ -19756,23 +19501,31 @@ template <class T> struct pgi_cell_residual {
     }
 };
 
+// The operator as a march takes it: by the mask's bytes; by links to the next cells along the axes and a shift, stored
+// once, W A of each cell over the mean weight; or by the rows of a level of the cycle, whose f counts with a measure.
+// What leads out of the fluid, where u is 0, is in the shift.
+enum pgi_form { PGI_FORM_BYTES, PGI_FORM_LINKS, PGI_FORM_ROWS };
+static int pgi_has_links(const pg_solver *s) { return !(s->obstacles.even && !pgi_has_fields(&s->work)); }
+
 #if PGI_GPU
-// The operator as a march takes it: by the mask's bytes, or links to the next cells along the axes and a shift, stored
-// once, W A of each cell over the mean weight. What leads out of the fluid, where u is 0, is in the shift.
 template <class T> struct pgi_march {
     pgi_cell_operator<T> a;
     const T *link[3], *shift;
     double mean_weight;
     pgi_bricks bricks;
+    const pgi_stored_row *rows;
+    double measure;    // of rows: of all cells, or of their weights
+    T omega;           // of a step
+    int of_cycle;      // the product is one of z and r as cycles have them
+    int magnitude;     // the sums are those of the state's magnitude, if it is wanted
 };
-static int pgi_has_links(const pg_solver *s) { return s->cuda && !(s->obstacles.even && !pgi_has_fields(&s->work)); }
 template <class T> static pgi_march<T> pgi_march_of(const pg_solver *s, const pgi_level *l, const pgi_bricks &bricks)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const T *const rows = (const T *)o->links;
     const int64_t points = rows ? s->outer.points : 0;
     return {pgi_operator_of<T>(s, l), {rows, rows + points, rows + 2 * points}, rows + 3 * points, o->mean_weight,
-            bricks};
+            bricks, NULL, 0, 0, 0, 0};
 }
 template <class T> struct pgi_store_links {
     pgi_cell_operator<double> a;
@@ -19847,22 +19600,110 @@ template <class T, int WHOLE> struct pgi_abreast_cells {
             put((T *)p, v);
     }
 };
+// 1 / x to a unit in the last place, for what preconditions
+static __device__ inline float pgi_quick_reciprocal(float x)
+{
+#ifdef __CUDA_ARCH__
+    return __fdividef(1, x);
+#else
+    return 1 / x;
+#endif
+}
+static __device__ inline double pgi_quick_reciprocal(double x) { return pgi_reciprocal(x); }
 // The step to a neighbour along an axis, or to the cell itself where there is none.
 template <class T> static __device__ inline int pgi_march_step(const pgi_axis<T> &a, int up, int x)
 {
     return pgi_is_outer(a, up, x) ? 0 : pgi_cell_step(a, up, x);
 }
 
+// Whether all faces of these cells are open, but those of axes with one cell
+template <int C>
+static __device__ inline int pgi_are_all_whole(const pgi_lanes<unsigned char, C> &kind, unsigned absent)
+{
+    unsigned all = ~0u, some = 0;
+    PGI_UNROLLED
+    for (int m = 0; m < C; m++) all &= kind.v[m], some |= kind.v[m];
+    return ((all | absent) & (PGI_OPEN | PGI_LIVE)) == (PGI_OPEN | PGI_LIVE) && !(some & absent);
+}
+// The bricks of planes k0 to k1 of a column, which are 32 at most: bit q for the one q above that of plane k0.
+static __device__ inline unsigned pgi_fluid_along(const pgi_bricks &b, int i, int j, int k0, int k1)
+{
+    if (!b.words) return ~0u;
+    const int first = k0 >> b.shift[2], last = (k1 - 1) >> b.shift[2], turn = first & 31;
+    const unsigned *const word = b.words + (i >> b.shift[0]) + b.n[0] * (j >> b.shift[1]) +
+                                 (int64_t)b.n[0] * b.n[1] * (first >> 5);
+    const unsigned next = last >> 5 > first >> 5 ? word[(int64_t)b.n[0] * b.n[1]] : 0;
+    return *word >> turn | (turn ? next << (32 - turn) : 0);
+}
+
+// Values of the cells of a thread in a plane, and of those beside them
+template <class T> struct pgi_march_values {
+    enum { C = 16 / (int)sizeof(T) };
+    pgi_lanes<T, C> before, now, above, south, north;
+    T west, east;
+    int count;    // of the cells
+    __device__ T left(int m) const { return m > 0 ? now.v[m > 0 ? m - 1 : 0] : west; }
+    __device__ T right(int m) const { return m + 1 < count ? now.v[m + 1 < C ? m + 1 : m] : east; }
+};
+// What links these cells, to the upper neighbours and to those below, and their shifts
+template <class T> struct pgi_march_links {
+    pgi_lanes<T, 16 / (int)sizeof(T)> to[3], shift, south, below;
+    T west;
+};
+// A v of cell m, and the diagonal, by links
+template <class T>
+static __device__ __forceinline__ void pgi_multiply_links(const pgi_march_values<T> &v, const pgi_march_links<T> &l,
+                                                          int m, T *au, T *diagonal)
+{
+    const T x = v.now.v[m], c[6] = {m > 0 ? l.to[0].v[m > 0 ? m - 1 : 0] : l.west,
+                                    l.to[0].v[m],
+                                    l.south.v[m],
+                                    l.to[1].v[m],
+                                    l.below.v[m],
+                                    l.to[2].v[m]};
+    *au = l.shift.v[m] * x + c[1] * (x - v.right(m)) + c[0] * (x - v.left(m));
+    *au += c[3] * (x - v.north.v[m]) + c[2] * (x - v.south.v[m]);
+    *au += c[5] * (x - v.above.v[m]) + c[4] * (x - v.before.v[m]);
+    *diagonal = l.shift.v[m] + (c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]);
+}
+// The same by the bytes of a mask. out: the faces that are the box's
+template <class T>
+static __device__ __forceinline__ void pgi_multiply_bytes(const pgi_cell_operator<T> &a, const pgi_march_values<T> &v,
+                                                          unsigned open, unsigned out, T alpha, int m, T *au,
+                                                          T *diagonal)
+{
+    const T x = v.now.v[m], zero = 0;
+    const auto along = [&](int d, T low, T high) {
+        return a.even[d] * ((open >> 2 * d & 1 ? x - low : zero) + (open >> (2 * d + 1) & 1 ? x - high : zero));
+    };
+    *au = open ? alpha * x : zero;
+    *au += along(0, v.left(m), v.right(m));
+    *au += along(1, v.south.v[m], v.north.v[m]);
+    *au += along(2, v.before.v[m], v.above.v[m]);
+    *diagonal = open ? alpha : zero;
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) *diagonal += open & ~out & 1u << q ? a.even[q / 2] : zero;
+    PGI_ROLLED
+    for (int q = 0; q < 6 && out; q++)
+        if (out >> q & 1) *au += a.end(q) * x, *diagonal += a.end(q);
+}
+
 // Columns of a march, from plane to plane.
-template <class T, template <class> class RECURRENCE, int LINKS, int WHOLE>
+template <class T, template <class> class RECURRENCE, int FORM, int WHOLE>
 static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, const pgi_vectors &g, const pgi_tile &t,
-                                                         int i, int some, const pgi_krylov_steps<T> &steps, double unit,
-                                                         double *sums)
+                                                         int i, int some, const pgi_krylov_steps<T> &steps,
+                                                         const double (&unit)[2], double *sums)
 {
     typedef RECURRENCE<T> point;
     typedef pgi_abreast_cells<T, WHOLE> abreast;
     typedef typename abreast::values values;
-    enum { C = abreast::C, BRICK = 1 << PGI_BRICK_BITS, NARROW = point::NARROW & 1 };
+    enum {
+        C = abreast::C,
+        BRICK = 1 << PGI_BRICK_BITS,
+        NARROW = point::NARROW & 1,
+        BYTES = FORM == PGI_FORM_BYTES,
+        RHS = point::PRODUCT ? 1 : 0    // of rows: counts with the measure
+    };
     const pgi_axis<T> *const axis = o.a.b.axis;
     const int nx = axis[0].n, j = t.j;
     const int64_t plane = (int64_t)nx * axis[1].n;
@@ -19870,89 +19711,147 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
     const int count = row.count(), last = i + count - 1, west = pgi_march_step(axis[0], 0, i),
               east = count - 1 + pgi_march_step(axis[0], 1, last);
     const int64_t south = pgi_march_step(axis[1], 0, j), north = pgi_march_step(axis[1], 1, j) * g.v[0].sj;
-    const int ends = pgi_is_outer(axis[0], 0, i) | pgi_is_outer(axis[0], 1, last) << 1 |
-                     pgi_is_outer(axis[1], 0, j) << 2 | pgi_is_outer(axis[1], 1, j) << 3;
+    const unsigned absent = (axis[0].n == 1 ? 3u : 0u) | (axis[1].n == 1 ? 12u : 0u) | (axis[2].n == 1 ? 48u : 0u),
+                   ends = (pgi_is_outer(axis[0], 0, i) ? 1u : 0u) | (pgi_is_outer(axis[0], 1, last) ? 2u : 0u) |
+                          (pgi_is_outer(axis[1], 0, j) ? 4u : 0u) | (pgi_is_outer(axis[1], 1, j) ? 8u : 0u);
     char *p[point::VECTORS];
     PGI_UNROLLED
     for (int q = 0; q < point::VECTORS; q++)
         p[q] = (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + t.k0 * g.v[q].sk);
     int64_t c = i + (int64_t)nx * j + t.k0 * plane;
-    values before, now, below;
+    const auto beside = [&](int64_t e) { return row.load(p[0] + e * (NARROW ? sizeof(float) : sizeof(T)), NARROW); };
+    // The links of cells along axis d, from the one at `cell` on
+    const auto links_at = [&](int d, int64_t cell) {
+        if constexpr (FORM == PGI_FORM_ROWS) {
+            const pgi_lanes<pgi_stored_row, C> stored = row.get(o.rows + cell);
+            values v;
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) v.v[m] = (T)pgi_from_bf16(stored.v[m].c[d]);
+            return v;
+        } else {
+            return row.get(o.link[d] + cell);
+        }
+    };
+    const T alpha = FORM == PGI_FORM_ROWS ? (T)0 : o.a.alpha(),
+            whole = alpha + 2 * (o.a.even[0] + o.a.even[1] + o.a.even[2]),
+            inverse_of_whole = point::DIAGONAL && BYTES ? 1 / whole : (T)0;
+    // What was asked for in every brick would be waited for there.
+    const unsigned fluid = pgi_fluid_along(o.bricks, i, j, t.k0, t.k1);
+    const int brick = o.bricks.words ? o.bricks.shift[2] : 31;
+    pgi_march_values<T> x;
+    pgi_march_links<T> link;
+    x.count = count;
     int ready = 0;
     for (int k = t.k0; k < t.k1; k++) {
-        const auto beside = [&](int64_t e) {
-            return p[0] + e * (int64_t)(NARROW ? sizeof(float) : sizeof(T));
-        };
-        if ((!ready || k % BRICK == 0) && !pgi_any_fluid(o.bricks, i, j, k, k + 1)) {
+        if ((!ready || k % BRICK == 0) && !(fluid >> ((k >> brick) - (t.k0 >> brick)) & 1)) {
             ready = 0;
         } else {
             const int down = pgi_march_step(axis[2], 0, k), up = pgi_march_step(axis[2], 1, k);
             if (!ready) {
-                before = row.load(beside(down * g.v[0].sk), NARROW), now = row.load(p[0], NARROW);
-                if (LINKS) below = row.get(o.link[2] + c + down * plane);
+                if (point::PRODUCT) x.before = beside(down * g.v[0].sk);
+                x.now = beside(0);
+                if constexpr (!BYTES) link.to[2] = links_at(2, c + down * plane);
                 ready = 1;
             }
-            const values above = row.load(beside(up * g.v[0].sk), NARROW),
-                         to_south = row.load(beside(south * g.v[0].sj), NARROW), to_north = row.load(beside(north), NARROW);
-            const T to_west = pgi_value_of<T>(p[0], NARROW, west), to_east = pgi_value_of<T>(p[0], NARROW, east);
-            const pgi_lanes<unsigned char, C> kind = row.get(o.a.kind + c);
-            values v[point::VECTORS], link[LINKS ? 5 : 1];
-            T link_west = 0;
+            x.above = beside(up * g.v[0].sk);
+            if (point::PRODUCT) {
+                x.south = beside(south * g.v[0].sj), x.north = beside(north);
+                x.west = pgi_value_of<T>(p[0], NARROW, west), x.east = pgi_value_of<T>(p[0], NARROW, east);
+            } else {
+                x.before = x.south = x.north = x.now, x.west = x.east = 0;
+            }
+            pgi_lanes<unsigned char, C> kind;
+            if constexpr (FORM != PGI_FORM_ROWS) kind = row.get(o.a.kind + c);
+            values v[point::VECTORS];
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
                 if (point::READ >> q & 1) v[q] = row.load(p[q], point::NARROW >> q & 1);
-            if constexpr (LINKS) {
+            if constexpr (!BYTES) {
+                const T none = 0;
+                link.below = link.to[2], link.south = links_at(1, c + south * nx);
+                if constexpr (FORM == PGI_FORM_LINKS) {
+                    PGI_UNROLLED
+                    for (int d = 0; d < 3; d++) link.to[d] = links_at(d, c);
+                    link.shift = row.get(o.shift + c);
+                    link.west = west ? o.link[0][c + west] : none;
+                } else {
+                    const pgi_lanes<pgi_stored_row, C> stored = row.get(o.rows + c);
+                    PGI_UNROLLED
+                    for (int m = 0; m < C; m++) {
+                        PGI_UNROLLED
+                        for (int d = 0; d < 3; d++) link.to[d].v[m] = (T)pgi_from_bf16(stored.v[m].c[d]);
+                        link.shift.v[m] = (T)pgi_from_bf16(stored.v[m].s);
+                    }
+                    link.west = west ? (T)pgi_from_bf16(o.rows[c + west].c[0]) : none;
+                }
                 PGI_UNROLLED
-                for (int d = 0; d < 3; d++) link[d] = row.get(o.link[d] + c);
-                link[3] = row.get(o.shift + c), link[4] = row.get(o.link[1] + c + south * nx);
-                link_west = o.link[0][c + west];
+                for (int m = 0; m < C; m++) {
+                    link.south.v[m] = south ? link.south.v[m] : none;
+                    link.below.v[m] = down ? link.below.v[m] : none;
+                }
             }
-            const int edges = ends | pgi_is_outer(axis[2], 0, k) << 4 | pgi_is_outer(axis[2], 1, k) << 5;
-            const T alpha = o.a.alpha();
+            const unsigned edges = ends | (pgi_is_outer(axis[2], 0, k) ? 16u : 0u) |
+                                   (pgi_is_outer(axis[2], 1, k) ? 32u : 0u);
+            T au[C], inverse[C];
+            // Of most cells all faces are open, which one word tells of all of a thread.
+            int all_whole = 0;
+            if constexpr (BYTES) all_whole = pgi_are_all_whole(kind, absent) && !(edges & ~absent);
+            if (all_whole) {
+                PGI_UNROLLED
+                for (int m = 0; m < C; m++) {
+                    const T own = x.now.v[m];
+                    au[m] = alpha * own + o.a.even[0] * ((own - x.left(m)) + (own - x.right(m)));
+                    au[m] += o.a.even[1] * ((own - x.south.v[m]) + (own - x.north.v[m]));
+                    au[m] += o.a.even[2] * ((own - x.before.v[m]) + (own - x.above.v[m]));
+                    inverse[m] = inverse_of_whole;
+                }
+            } else {
+                PGI_UNROLLED
+                for (int m = 0; m < C; m++) {
+                    T diagonal;
+                    if constexpr (BYTES) {
+                        const unsigned open = kind.v[m] & PGI_LIVE ? kind.v[m] : 0,
+                                       out = open & edges & ~(m > 0 ? 1u : 0u) & ~(m + 1 < count ? 2u : 0u);
+                        pgi_multiply_bytes(o.a, x, open, out, alpha, m, &au[m], &diagonal);
+                    } else {
+                        pgi_multiply_links(x, link, m, &au[m], &diagonal);
+                    }
+                    if constexpr (FORM == PGI_FORM_LINKS) {
+                        if (!o.a.is_uniform) {
+                            const int at = i + m < nx ? i + m : last;
+                            const T over = (T)(o.mean_weight / pgi_cell_weight(o.a.b, at, j, k));
+                            au[m] *= over, diagonal *= over;
+                        }
+                        if (kind.v[m] & PGI_LIVE) au[m] += alpha * x.now.v[m], diagonal += alpha;
+                    }
+                    inverse[m] = point::DIAGONAL && diagonal > 0 ? pgi_quick_reciprocal(diagonal) : (T)0;
+                }
+            }
             PGI_UNROLLED
             for (int m = 0; m < C; m++) {
-                const T x = now.v[m], a = m > 0 ? now.v[m > 0 ? m - 1 : 0] : to_west,
-                        b = m + 1 < count ? now.v[m + 1 < C ? m + 1 : m] : to_east;
-                const unsigned open = kind.v[m] & PGI_LIVE ? kind.v[m] : 0;
-                T au = open ? alpha * x : (T)0;
-                if constexpr (LINKS) {
-                    T sum = link[3].v[m] * x + link[0].v[m] * (x - b);
-                    sum += (m > 0 ? link[0].v[m > 0 ? m - 1 : 0] : west ? link_west : (T)0) * (x - a);
-                    sum += link[1].v[m] * (x - to_north.v[m]) + (south ? link[4].v[m] : (T)0) * (x - to_south.v[m]);
-                    sum += link[2].v[m] * (x - above.v[m]) + (down ? below.v[m] : (T)0) * (x - before.v[m]);
-                    if (!o.a.is_uniform)
-                        sum *= (T)(o.mean_weight / pgi_cell_weight(o.a.b, i + m < nx ? i + m : last, j, k));
-                    au += sum;
-                } else {
-                    au += o.a.even[0] * ((open & 1 ? x - a : (T)0) + (open & 2 ? x - b : (T)0));
-                    au += o.a.even[1] * ((open & 4 ? x - to_south.v[m] : (T)0) + (open & 8 ? x - to_north.v[m] : (T)0));
-                    au += o.a.even[2] * ((open & 16 ? x - before.v[m] : (T)0) + (open & 32 ? x - above.v[m] : (T)0));
-                    const unsigned out = open & (unsigned)edges & ~(m > 0 ? 1u : 0u) & ~(m + 1 < count ? 2u : 0u);
-                    PGI_ROLLED
-                    for (int q = 0; q < 6 && out; q++)
-                        if (out >> q & 1) au += o.a.end(q) * x;
-                }
+                const int at = i + m < nx ? i + m : last;
                 T value[point::VECTORS];
                 pgi_term<T> dot[point::DOTS + 1];
-                value[0] = x;
+                value[0] = x.now.v[m];
                 PGI_UNROLLED
                 for (int q = 1; q < point::VECTORS; q++) value[q] = point::READ >> q & 1 ? v[q].v[m] : (T)0;
-                point::at(steps, value, au, 0, dot);
+                if constexpr (FORM == PGI_FORM_ROWS)
+                    value[RHS] *= (T)(o.a.is_uniform ? o.measure : o.measure * pgi_cell_weight(o.a.b, at, j, k));
+                point::at(steps, value, au[m], inverse[m], dot);
                 PGI_UNROLLED
                 for (int q = 1; q < point::VECTORS; q++) v[q].v[m] = value[q];
                 if (m >= count) continue;
-                const double w = o.a.is_uniform ? o.mean_weight : pgi_cell_weight(o.a.b, i + m, j, k),
-                             e = unit * (double)value[point::NORM >= 0 ? point::NORM : 0];
+                const double w = o.a.is_uniform ? o.mean_weight : pgi_cell_weight(o.a.b, at, j, k),
+                             e = unit[0] * (double)value[point::NORM >= 0 ? point::NORM : 0];
                 if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
                 PGI_UNROLLED
                 for (int q = 0; q < point::DOTS; q++)
-                    sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+                    sums[4 + q] += w * (unit[0] * (double)dot[q].x) * (unit[1] * (double)dot[q].y);
             }
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
                 if (point::WRITTEN >> q & 1) row.store(p[q], point::NARROW >> q & 1, v[q]);
-            before = now, now = above;
-            if constexpr (LINKS) below = link[2];
+            x.before = x.now, x.now = x.above;
         }
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
@@ -19963,19 +19862,23 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
 
 // Computes a recurrence with the product A v[0] among cells, and its sums
 // Block: threads with 16 bytes of a row each, marching in z   Shared: none   Moves the words of the vectors and, a cell,
-// a byte of the mask, or that and 4 words of links
-template <class T, template <class> class RECURRENCE, int LINKS>
-static __global__ void __launch_bounds__(PGI_BLOCK, LINKS ? 2 : 3)
+// a byte of the mask, that and 4 words of links, or a row of 8 bytes
+template <class T, template <class> class RECURRENCE, int FORM>
+static __global__ void __launch_bounds__(PGI_BLOCK, FORM == PGI_FORM_BYTES ? 3 : 2)
     pgi_march_kernel(const __grid_constant__ pgi_march<T> o, const __grid_constant__ pgi_vectors g, double *partials,
                      pgi_state *state, pgi_shape h, int again)
 {
     typedef RECURRENCE<T> point;
     enum { C = pgi_abreast_cells<T, 1>::C, FIRST = point::NORM >= 0 ? 0 : 4 };
     const int nx = o.a.b.axis[0].n, ny = o.a.b.axis[1].n;
-    double sums[4 + point::DOTS] = {0}, unit;
+    double sums[4 + point::DOTS] = {0}, unit[2];
     pgi_await();
-    if (!pgi_begin_sums(state, again, &unit)) return;
-    const pgi_krylov_steps<T> steps(state);
+    if (!pgi_begin_sums(state, again, unit) || (o.magnitude && !state->seek)) return;
+    unit[1] = unit[0];
+    const double unit_of_sums = unit[0];
+    if (o.of_cycle) unit[0] *= state->cycle_unit / state->scale, unit[1] /= state->scale;
+    pgi_krylov_steps<T> steps(state);
+    if (o.omega != 0) steps.omega = o.omega;
     int fits = nx % C == 0;
     PGI_UNROLLED
     for (int q = 0; q < point::VECTORS; q++) {
@@ -19988,28 +19891,48 @@ static __global__ void __launch_bounds__(PGI_BLOCK, LINKS ? 2 : 3)
         const int i = C * t.i, left = nx - i;
         if (left <= 0 || t.j >= ny) continue;
         if (fits)
-            pgi_march_columns<T, RECURRENCE, LINKS, 1>(o, g, t, i, C, steps, unit, sums);
+            pgi_march_columns<T, RECURRENCE, FORM, 1>(o, g, t, i, C, steps, unit, sums);
         else
-            pgi_march_columns<T, RECURRENCE, LINKS, 0>(o, g, t, i, left < C ? left : (int)C, steps, unit, sums);
+            pgi_march_columns<T, RECURRENCE, FORM, 0>(o, g, t, i, left < C ? left : (int)C, steps, unit, sums);
     }
     if (point::DOTS == 0 && point::NORM < 0) return;
-    if (pgi_finish_sums<point::DOTS>(sums, partials, state, state->sums, FIRST, 4 + point::DOTS))
-        state->unit_of_sums = unit;
+    if (pgi_finish_sums<point::DOTS>(sums, partials, state, o.magnitude ? state->magnitude : state->sums, FIRST,
+                                     4 + point::DOTS))
+        state->unit_of_sums = unit_of_sums;
+}
+template <class T, template <class> class RECURRENCE, int FORM>
+static void pgi_launch_march(pg_solver *s, const pgi_march<T> &o, const pgi_vectors &g, int again = 0)
+{
+    enum { C = pgi_abreast_cells<T, 1>::C };
+    const pgi_axis<T> *const axis = o.a.b.axis;
+    const int sums = RECURRENCE<T>::DOTS > 0 || RECURRENCE<T>::NORM >= 0, together = FORM == PGI_FORM_BYTES ? 3 : 2;
+    const pgi_shape h = pgi_shape_of(s, (axis[0].n + C - 1) / C, axis[1].n, axis[2].n, PGI_MARCH, 1, 1, together);
+    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = together * (int64_t)s->multiprocessors;
+    PGI_LAUNCH_EARLY(s, !sums ? h.blocks : wanted < resident ? wanted : resident, pgi_threads(h), 0,
+                     (pgi_march_kernel<T, RECURRENCE, FORM>), o, g, s->partials, s->state, h, again);
 }
 template <class T, template <class> class RECURRENCE>
 static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_bricks &bricks,
                                int again = 0)
 {
-    enum { C = pgi_abreast_cells<T, 1>::C };
-    const int links = pgi_has_links(s);
-    const pgi_shape h = pgi_shape_of(s, (l->n[0] + C - 1) / C, l->n[1], l->n[2]);
-    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = (links ? 2 : 3) * (int64_t)s->multiprocessors;
-    PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
-                     (links ? pgi_march_kernel<T, RECURRENCE, 1> : pgi_march_kernel<T, RECURRENCE, 0>),
-                     pgi_march_of<T>(s, l, bricks), g, s->partials, s->state, h, again);
+    const pgi_march<T> o = pgi_march_of<T>(s, l, bricks);
+    if (pgi_has_links(s))
+        pgi_launch_march<T, RECURRENCE, PGI_FORM_LINKS>(s, o, g, again);
+    else
+        pgi_launch_march<T, RECURRENCE, PGI_FORM_BYTES>(s, o, g, again);
 }
 
 #endif
+// <r, z>, of grids of cycles in f32, on GPUs
+static void pgi_multiply_narrow(pg_solver *s, pgi_grid z, pgi_grid r)
+{
+#if PGI_GPU && PGI_KRYLOV
+    pgi_march<float> o = pgi_march_of<float>(s, &s->level[0], s->obstacles.bricks);
+    o.of_cycle = 1;
+    pgi_launch_march<float, pgi_of_product, PGI_FORM_BYTES>(s, o, {{z, r}});
+#endif
+    (void)s, (void)z, (void)r;
+}
 
 template <class T>
 static void pgi_cell_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
@@ -20032,8 +19955,7 @@ template <class T> static void pgi_cell_apply(pg_solver *s, const pgi_level *l, 
 
 #if PGI_GPU
 // The others that have a product or the diagonal are seldom, so that one kernel has them all: which one it is, and what
-// that reads and writes, is known when it runs. PGI_MAGNITUDE is the norm of D u, if the state asks for it.
-enum { PGI_MAGNITUDE = -1 };
+// that reads and writes, is known when it runs.
 #define PGI_SELDOM_AMONG_CELLS(X)                                                                                      \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_INVERSE, pgi_of_inverse)                                                                                     \
@@ -20048,9 +19970,9 @@ template <class T> struct pgi_seldom_recurrence {
     pgi_vectors g;
     int recurrence, product, norm;
     unsigned read, written;
-    PGI_HD int wanted() const { return recurrence != PGI_MAGNITUDE || a.b.state->seek; }
+    PGI_HD int wanted() const { return 1; }
     PGI_HD int first() const { return norm ? 0 : 4; }
-    PGI_HD int end() const { return recurrence < 0 ? 4 : 4 + MORE; }
+    PGI_HD int end() const { return 4 + MORE; }
     PGI_HD T *at(int q, int i, int j, int k) const { return pgi_data<T>(g.v[q]) + i + j * g.v[q].sj + k * g.v[q].sk; }
     PGI_HD pgi_cell_value<T> value(int i, int j, int k) const
     {
@@ -20080,10 +20002,7 @@ template <class T> struct pgi_seldom_recurrence {
         PGI_UNROLLED
         for (int q = 0; q < VECTORS; q++)
             if (written >> q & 1) *at(q, i, j, k) = v[q];
-        const double w = pgi_cell_measure(a, i, j, k), e = recurrence == PGI_MAGNITUDE
-                                                               ? unit * (double)own.diagonal * (double)v[0]
-                                                           : norm ? unit * (double)v[1]
-                                                                  : 0;
+        const double w = pgi_cell_measure(a, i, j, k), e = norm ? unit * (double)v[1] : 0;
         pgi_accumulate(sums, w, e, e);
         PGI_UNROLLED
         for (int q = 0; q < MORE; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
@@ -20109,6 +20028,9 @@ static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence
 #if PGI_KRYLOV
     case PGI_CG_DIRECTION: pgi_recur_by_march<T, pgi_of_cg_direction>(s, l, g, bricks); break;
     case PGI_CG_DESCENT: pgi_recur_by_march<T, pgi_of_cg_descent>(s, l, g, bricks); break;
+    case PGI_PRODUCT:
+        pgi_launch_march<T, pgi_of_product, PGI_FORM_BYTES>(s, pgi_march_of<T>(s, l, bricks), g);
+        break;
     case PGI_CG_DIRECTION_MIXED:
     case PGI_CG_DESCENT_MIXED:
         if constexpr (sizeof(T) == sizeof(double)) {
@@ -20239,8 +20161,12 @@ template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level 
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
 #if PGI_GPU
     if (s->cuda) {
-        const pgi_seldom_recurrence<T> body = {a, {{u}}, PGI_MAGNITUDE, 0, 1, 1, 0};
-        pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->magnitude);
+        pgi_march<T> o = pgi_march_of<T>(s, l, pgi_bricks_of(s, l));
+        o.magnitude = 1;
+        if (pgi_has_links(s))
+            pgi_launch_march<T, pgi_of_magnitude, PGI_FORM_LINKS>(s, o, {{u}});
+        else
+            pgi_launch_march<T, pgi_of_magnitude, PGI_FORM_BYTES>(s, o, {{u}});
         return;
     }
 #endif
@@ -20444,16 +20370,13 @@ struct pgi_classify {
     }
 };
 
-// Marks plain cells, see PGI_PLAIN, of two rows at a time, and packs quads of them where there are any.
+// Marks plain cells, see PGI_PLAIN.
 struct pgi_mark_plain {
     pgi_cell_operator<double> a;
     unsigned char *kind;
-    unsigned *quads;    // or NULL
-    // Returns the bytes; outside of the box those of plain cells.
-    PGI_HD uint64_t mark(int eighth, int j, int k) const
+    PGI_HD void operator()(int eighth, int j, int k) const
     {
         const pgi_axis<double> *const axis = a.b.axis;
-        if (j >= axis[1].n) return PGI_ONES * PGI_PLAIN;
         const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         uint64_t plain = pgi_bits_of(e.own, 6);
         for (int q = 0; q < 6 && plain; q++) {
@@ -20463,19 +20386,9 @@ struct pgi_mark_plain {
         }
         // The other bits, which others read, stay.
         if (plain) pgi_store_eight(kind + e.at, e.count, e.own | plain * PGI_PLAIN);
-        return e.own | (plain | (PGI_ONES & ~e.cells())) * PGI_PLAIN;
-    }
-    PGI_HD void operator()(int eighth, int J, int k) const
-    {
-        const int width = (a.b.axis[0].n + 1) / 2, height = (a.b.axis[1].n + 1) / 2, first = PGI_WORD / 2 * eighth;
-        const uint64_t low = mark(eighth, 2 * J, k), high = mark(eighth, 2 * J + 1, k);
-        for (int q = 0; q < PGI_WORD / 2 && quads && first + q < width; q++)
-            quads[first + q + width * (J + height * (int64_t)k)] =
-                (unsigned)(low >> 16 * q & 0xffff) | (unsigned)(high >> 16 * q & 0xffff) << 16;
     }
 };
 
-// f as the equation has it, in a grid of its own: with the boundary data of faces; 0 outside.
 struct pgi_gather_rhs {
     pgi_cell_operator<double> a;
     const pgi_faces *faces;
@@ -21023,25 +20936,6 @@ static PGI_HD inline int64_t pgi_cell_of(const int n[3], const int at[3])
 // Coarse cells along an axis of n: an odd one keeps its last cell by itself.
 static PGI_HD inline int pgi_half(int n) { return (n + 1) / 2; }
 
-// Colours: parity of the indices; the last plane of an odd periodic axis (a seam) has colours of its own.
-static PGI_HD inline int pgi_colour_at(const int n[3], int seams, const int at[3])
-{
-    int parity = 0, on = 0, count = 0;
-    for (int a = 0; a < 3; a++) {
-        if (!(seams >> a & 1)) {
-            parity += at[a];
-            continue;
-        }
-        if (at[a] == n[a] - 1)
-            on |= 1 << count;
-        else
-            parity += at[a];
-        count++;
-    }
-    return (parity & 1) + 2 * on;
-}
-static PGI_HD inline int pgi_colours_of(int seams) { return 2 << ((seams & 1) + (seams >> 1 & 1) + (seams >> 2 & 1)); }
-
 template <class F> static PGI_HD inline void pgi_cells_in(const int n[3], const int coarse[3], const F &f)
 {
     int end[3];
@@ -21277,13 +21171,12 @@ struct pgi_dense_level {
         }
         return 1;
     }
-    // Of cells that are all plain, as if it went on along all axes but where a side ends it along x: -1, 1; or 0
-    PGI_HD pgi_dense_level all_plain(int side) const
+    // Of cells that are all plain, as if it went on along all axes
+    PGI_HD pgi_dense_level all_plain() const
     {
         pgi_dense_level level = *this;
-        level.kind = NULL, level.periodic = side ? 6 : 7;
+        level.kind = NULL, level.periodic = 7;
         for (int d = 0; d < 3; d++) level.n[d] = 4;
-        if (side) level.n[0] += n[0] % 2;
         return level;
     }
 };
@@ -21403,24 +21296,12 @@ struct pgi_list_level : pgi_list {
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const
     {
         pgi_cells_in(n, coarse, [&](int cell) {
-            int at[3];
-            pgi_place_of(n, cell, at);
-            const int64_t slot = pgi_colour_at(n, seams, at) * cells + cell;
-            for (int i = first[slot]; i < first[slot + 1]; i++) f(i);
+            for (int i = first[cell]; i < first[cell + 1]; i++) f(i);
         });
     }
-    // Nodes of a colour: node(colour, i) for i < span(colour)
-    PGI_HD int64_t span(int colour) const { return first[(colour + 1) * cells] - first[colour * cells]; }
-    PGI_HD int node(int colour, int64_t i) const { return first[colour * cells] + (int)i; }
     PGI_HD int is_solved() const { return meta[PGI_IS_EXACT]; }    // and the last level
-    // u and v take turns, sweep by sweep: a node may be linked to others of its colour, in its own cell, and these are
-    // all updated at once, from what they were before. turn: of the sweep; a colour before in the order has the new
-    // values.
+    // u and v take turns, step by step of the smoother.
     PGI_HD float *from(int turn) const { return turn & 1 ? v : u; }
-    PGI_HD int has_colour(int j, int colour) const
-    {
-        return j >= first[colour * cells] && j < first[(colour + 1) * cells];
-    }
     PGI_HD void place(int i, int at[3]) const { pgi_place_of(n, cell[i], at); }
     PGI_HD int stays_inside(const int at[3], int j, int) const { return coarse_cell_of(j) == pgi_block_of(n, at); }
     PGI_HD int coarse_cell_of(int i) const
@@ -21430,11 +21311,6 @@ struct pgi_list_level : pgi_list {
         return pgi_block_of(n, at);
     }
     PGI_HD float diagonal(int i) const { return d[i]; }
-    PGI_HD const float *beside(int j, int colour, int turn, int reversed) const
-    {
-        const int newer = reversed ? j >= first[(colour + 1) * cells] : j < first[colour * cells];
-        return from(turn + newer);
-    }
 };
 
 // ---- making them ----
@@ -21865,7 +21741,7 @@ struct pgi_take_leaves {
     }
 };
 
-// The number of nodes of each coarse cell, in the row of its colour.
+// The number of nodes of each coarse cell.
 struct pgi_count_nodes {
     pgi_joining a;
     PGI_HD int64_t count() const { return a.again && !a.to.meta[PGI_IS_FULL] ? 0 : a.to.cells; }
@@ -21874,10 +21750,9 @@ struct pgi_count_nodes {
         const pgi_list &to = a.to;
         int coarse[3], found = 0;
         pgi_place_of(to.n, J, coarse);
-        const int own = pgi_colour_at(to.n, to.seams, coarse);
         if (!a.fine.has_ended())
             a.fine.children(coarse, [&](int i) { found += a.fine.root[i] == i && a.fine.aggregate[i]; });
-        for (int colour = 0; colour < to.colours; colour++) to.first[colour * to.cells + J] = colour == own ? found : 0;
+        to.first[J] = found;
     }
 };
 
@@ -21891,7 +21766,7 @@ struct pgi_number_nodes {
         int *const root = a.fine.root, *const aggregate = a.fine.aggregate;
         int coarse[3];
         pgi_place_of(to.n, J, coarse);
-        int next = to.first[pgi_colour_at(to.n, to.seams, coarse) * to.cells + J];
+        int next = to.first[J];
         a.fine.children(coarse, [&](int i) {
             if (root[i] != i) return;
             const int own = aggregate[i] ? next++ : -1;
@@ -22017,7 +21892,7 @@ struct pgi_close_count {
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
-        const int nodes = to.first[to.colours * to.cells];
+        const int nodes = to.first[to.cells];
         if (what == PGI_COUNTED_LINKS) {
             close_links();
             return;
@@ -22125,27 +22000,23 @@ static PGI_HD inline float pgi_node_product(const pgi_list_level &level, const f
     return level.shift(i) * u[i] + pgi_total_of_lanes(sum, level.lanes());
 }
 
-// A Gauss-Seidel step of all nodes of a colour. Nodes of one cell, which are updated at once, go half way to each other:
-// two that are linked to each other alone would change places for ever.
-struct pgi_relax_nodes {
+// A step of the smoother, see pgi_smoother: the next u = u + omega D^-1 (f - A u), or omega D^-1 f, from 0.
+struct pgi_smooth_nodes {
     pgi_list_level level;
-    int colour, turn, reversed;
-    PGI_HD int from_zero() const { return turn == 0 && !reversed; }    // whatever u is
-    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) << level.log_lanes(); }
+    int turn, from_zero;
+    float omega;
+    PGI_HD int64_t count() const { return level.is_solved() ? 0 : (int64_t)level.nodes() << level.log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
         const pgi_node_lane own = pgi_node_lane_of(p, level.log_lanes());
-        const int i = level.node(colour, own.node), lane = own.lane;
+        const int i = (int)own.node, lane = own.lane;
+        const float *const u = level.from(turn), x = from_zero ? 0 : u[i];
         float sum = 0, d = 0;
-        level.links_of_lane(i, lane, [&](int j, int, float c) {
-            const float *const beside = level.beside(j, colour, turn, reversed);
-            const int is_near = level.has_colour(j, colour);
-            if (!from_zero() || beside != level.from(0)) sum += c * (beside[j] + (is_near ? beside[i] : 0));
-            d += is_near ? 2 * c : c;
-        });
-        sum = level.f[i] + pgi_total_of_lanes(sum, level.lanes());
-        d = level.shift(i) + pgi_total_of_lanes(d, level.lanes());
-        if (lane == 0) level.from(turn + 1)[i] = d > 0 ? sum / d : 0;
+        level.links_of_lane(i, lane, [&](int j, int, float c) { sum += from_zero ? 0 : c * (x - u[j]), d += c; });
+        const float shift = level.shift(i);
+        sum = level.f[i] - shift * x - pgi_total_of_lanes(sum, level.lanes());
+        d = shift + pgi_total_of_lanes(d, level.lanes());
+        if (lane == 0) level.from(turn + 1)[i] = d > 0 ? x + omega * sum / d : 0;
     }
 };
 
@@ -22236,10 +22107,10 @@ struct pgi_prolong_from_list {
 };
 
 // What is done with a list: one of the operations above. repeats: of restriction and prolongation, the next level is
-// one that is visited three times. colour: of a prolongation, the turn that the next level's visit ends with.
-enum { PGI_NODES_RELAX = PGI_NODES_ADD + 1, PGI_NODES_RESTRICT, PGI_NODES_PROLONG, PGI_NODES_SOLVE };
+// one that is visited three times. steps: of a prolongation, those that the next level's visit takes.
+enum { PGI_NODES_SMOOTH = PGI_NODES_ADD + 1, PGI_NODES_RESTRICT, PGI_NODES_PROLONG, PGI_NODES_SOLVE };
 struct pgi_node_task {
-    unsigned char what, level, colour, turn, reversed, repeats;
+    unsigned char what, level, turn, from_zero, steps, repeats;
     float weight;
 };
 #ifdef __CUDACC__
@@ -22249,9 +22120,9 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
 {
     const pgi_list_level level(list[t.level]);
     switch (t.what) {
-    case PGI_NODES_RELAX: {
-        const pgi_relax_nodes relax = {level, t.colour, t.turn, t.reversed};
-        f(relax);
+    case PGI_NODES_SMOOTH: {
+        const pgi_smooth_nodes smooth = {level, t.turn, t.from_zero, t.weight};
+        f(smooth);
         break;
     }
     case PGI_NODES_RESTRICT: {
@@ -22262,7 +22133,7 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     }
     case PGI_NODES_PROLONG: {
         const pgi_list_level next(list[t.level + 1]);
-        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.colour), t.turn};
+        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.steps), t.turn};
         f(prolongation);
         break;
     }
@@ -22411,7 +22282,7 @@ struct pgi_weigh_cells {
     {
         const int at[3] = {i, j, k};
         const int plain = !l.rows && l.is_plain(at);
-        weights[pgi_cell_of(l.n, at)] = pgi_pack_weights(plain ? l.cells->plain[1] : pgi_weights_of_cell(l, at));
+        weights[pgi_cell_of(l.n, at)] = plain ? l.cells->plain_weights : pgi_pack_weights(pgi_weights_of_cell(l, at));
     }
 };
 
@@ -22423,10 +22294,29 @@ struct pgi_measures {
 };
 static pgi_measures pgi_no_measures() { return {1, 1, pgi_box<double>()}; }
 
+// Pairs of values side by side
+template <class T> struct alignas(2 * sizeof(T)) pgi_both {
+    T x, y;
+};
+template <int AT_ONCE, class T> static PGI_HD inline pgi_both<T> pgi_pair_at(const T *p)
+{
+    if constexpr (AT_ONCE) return *(const pgi_both<T> *)p;
+    return {p[0], p[1]};
+}
+// Whether cells of a level that is a grid are in pairs along x, and along all axes that it has
+static PGI_HD inline int pgi_is_whole(const pgi_lattice &l, const int at[3])
+{
+    int whole = !l.seams && !l.aggregate && at[0] + 1 < l.n[0];
+    PGI_UNROLLED
+    for (int d = 1; d < 3; d++) whole = whole && (at[d] + 1 < l.n[d] || l.n[d] == 1);
+    return whole;
+}
+
 // From a level with a node for each cell to the next one, a list or a grid. Nodes slide across the outer faces of their
 // coarse cells alone. Residuals of the finest level count with the measures of their cells; f32 holds them in units of
 // 1/state.scale.
 struct pgi_restrict_lattice {
+    enum { RESIDENT = 4 };
     pgi_lattice l;
     pgi_grid r;
     int narrow;    // r is f32
@@ -22480,7 +22370,7 @@ struct pgi_restrict_lattice {
         return sum;
     }
     // Of the cells of a coarse one, or those of aggregate J there, every one or as many as lanes share
-    PGI_HD double sum_of(const int coarse[3], int J, int first, int step) const
+    PGI_HD PGI_APART double sum_of(const int coarse[3], int J, int first, int step) const
     {
         double sum = 0;
         for (int q = first; q < 8; q += step) {
@@ -22502,10 +22392,52 @@ struct pgi_restrict_lattice {
         const double sum = pgi_total_of_lanes(sum_of(coarse, (int)own.node, own.lane, 1 << log_lanes), 1 << log_lanes);
         if (own.lane == 0) f[own.node] = restricted(sum);
     }
+    // Of alike cells, all that a coarse one has. Rows of axes that are absent count 0 times, so that all loads are on
+    // their way at once.
+    template <int PAIRS> PGI_HD double sum_of_block(const int at[3]) const
+    {
+        const int flat[2] = {l.n[1] == 1, l.n[2] == 1};
+        const auto residual_at = [&](int j, int k) { return pgi_data<float>(r) + at[0] + j * r.sj + k * r.sk; };
+        const auto weights_at = [&](int j, int k) { return l.weights + at[0] + l.n[0] * (j + l.n[1] * (int64_t)k); };
+        const pgi_across west(l, 0, at[0]), east(l, 0, at[0] + 1);
+        const int to_west = west.i - at[0], to_east = east.i - at[0];
+        float sum = 0;
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            const int y = q & 1, z = q >> 1, j = at[1] + (flat[0] ? 0 : y), k = at[2] + (flat[1] ? 0 : z);
+            const float counts = (flat[0] && y) || (flat[1] && z) ? 0.0f : 1.0f;
+            const unsigned *const w = weights_at(j, k);
+            const float *const v = residual_at(j, k);
+            const pgi_both<unsigned> word = pgi_pair_at<PAIRS>(w);
+            const pgi_both<float> own = pgi_pair_at<PAIRS>(v);
+            sum += counts * (pgi_unpack_weights(word.x).own * own.x + pgi_unpack_weights(word.y).own * own.y +
+                             pgi_packed_slide(w[to_west], 0, west.unit) * v[to_west] +
+                             pgi_packed_slide(w[to_east], 0, east.unit) * v[to_east]);
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < 8; q++) {    // what slides along y, and along z
+            const int d = 1 + (q & 1), up = q >> 1 & 1, other = flat[2 - d] ? 0 : q >> 2;
+            const pgi_across across(l, d, at[d] + (flat[d - 1] ? 0 : up));
+            const float unit = (flat[2 - d] && q >> 2) || flat[d - 1] ? 0.0f : across.unit;
+            const int j = d == 1 ? across.i : at[1] + other, k = d == 1 ? at[2] + other : across.i;
+            const pgi_both<unsigned> w = pgi_pair_at<PAIRS>(weights_at(j, k));
+            const pgi_both<float> v = pgi_pair_at<PAIRS>(residual_at(j, k));
+            sum += pgi_packed_slide(w.x, d, unit) * v.x + pgi_packed_slide(w.y, d, unit) * v.y;
+        }
+        return measures.all * (double)sum;
+    }
+    PGI_HD int has_pairs() const
+    {
+        return (r.sj | r.sk | l.n[0]) % 2 == 0 && (size_t)r.base % sizeof(pgi_both<float>) == 0;
+    }
     PGI_HD void operator()(int I, int J, int K) const
     {
-        const int coarse[3] = {I, J, K};
-        f[I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(sum_of(coarse, 0, 0, 1));
+        const int coarse[3] = {I, J, K}, at[3] = {2 * I, 2 * J, 2 * K};
+        const int by_block = narrow && is_even() && pgi_is_whole(l, at);
+        const double sum = !by_block     ? sum_of(coarse, 0, 0, 1)
+                           : has_pairs() ? sum_of_block<1>(at)
+                                         : sum_of_block<0>(at);
+        f[I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(sum);
     }
     // Adds what row j of plane k gives to coarse cells, of which those before and after the ones asked for exist.
     template <class T> void add_row(int begin, int end, int j, int k, double *sum) const
@@ -22606,439 +22538,69 @@ struct pgi_prolong_lattice {
     }
 };
 
-// Pairs of values side by side
-template <class T> struct alignas(2 * sizeof(T)) pgi_both {
-    T x, y;
-};
-
 #if PGI_GPU
-// The same by the mask, for all cells of a coarse one: with the weights of plain cells where all of them have these,
-// see pgi_cells, not those that are stored.
+// The same for all cells of a coarse one, which are side by side in pairs
 template <class T> struct pgi_prolong_blocks {
+    enum { RESIDENT = 4 };
     pgi_prolong_lattice all;
-    const unsigned *quads;
-    const pgi_cells *cells;
-    PGI_HD int is_inner(int d, int I) const { return all.l.periodic >> d & 1 || (I > 0 && 2 * I + 2 < all.l.n[d]); }
     PGI_HD void operator()(int I, int J, int K) const
     {
-        const int *const fine = all.l.n, n[3] = {pgi_half(fine[0]), pgi_half(fine[1]), pgi_half(fine[2])},
-                         at[3] = {I, J, K}, block = (int)pgi_cell_of(n, at), ends = !(all.l.periodic & 1);
-        const int has_pairs = (all.u.sj | all.u.sk) % 2 == 0 && (size_t)all.u.base % sizeof(pgi_both<T>) == 0;
-        const int is_whole = 2 * I + 1 < fine[0] && is_inner(1, J) && is_inner(2, K);
-        if (!is_whole) return add_each(I, J, K);
-        // All that may be needed is asked for before anything is decided.
-        const unsigned *const quad = quads + block + (int64_t)n[0] * n[1] * K;
-        const unsigned kinds = quad[0] & quad[n[0] * n[1]];
-        T *const u = pgi_data<T>(all.u) + 2 * (I + all.u.sj * J + all.u.sk * K);
-        pgi_both<T> v[4];
-        float beside[6];
-        PGI_UNROLLED
-        for (int q = 0; q < 4; q++) {
-            const T *const p = u + (q & 1) * all.u.sj + (q >> 1) * all.u.sk;
-            v[q] = has_pairs ? *(const pgi_both<T> *)p : pgi_both<T>{p[0], p[1]};
-        }
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int d = q / 2, stride = d == 0 ? 1 : d == 1 ? n[0] : n[0] * n[1];
-            beside[q] = all.e[block + (pgi_index_beside(n[d], at[d], q & 1) - at[d]) * stride];
-        }
-        const float own = all.e[block];
-        if ((kinds & PGI_ALL_PLAIN) != PGI_ALL_PLAIN) return add_each(I, J, K);
-        const double scale = all.scale();
-        const pgi_weights w[2] = {cells->plain[ends && I == 0 ? 0 : 1], cells->plain[ends && I == n[0] - 1 ? 2 : 1]};
-        PGI_UNROLLED
-        for (int q = 0; q < 4; q++) {
-            const auto correction = [&](int c) {
-                return (T)(scale *
-                           (double)(w[c].own * own + w[c].slide[0] * beside[c] + w[c].slide[1] * beside[2 + (q & 1)] +
-                                    w[c].slide[2] * beside[4 + (q >> 1)]));
-            };
-            v[q].x += correction(0), v[q].y += correction(1);
-            T *const p = u + (q & 1) * all.u.sj + (q >> 1) * all.u.sk;
-            if (has_pairs)
-                *(pgi_both<T> *)p = v[q];
-            else
-                p[0] = v[q].x, p[1] = v[q].y;
-        }
-    }
-    PGI_HD void add_each(int I, int J, int K) const
-    {
+        const pgi_lattice &l = all.l;
+        const int at[3] = {2 * I, 2 * J, 2 * K};
+        const int has_pairs = (all.u.sj | all.u.sk | l.n[0]) % 2 == 0 && (size_t)all.u.base % sizeof(pgi_both<T>) == 0;
+        if (pgi_is_whole(l, at)) return has_pairs ? add<1>(at) : add<0>(at);
         PGI_ROLLED
         for (int q = 0; q < 8; q++) {
-            const int i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2);
-            if (i < all.l.n[0] && j < all.l.n[1] && k < all.l.n[2]) all(i, j, k);
+            const int i = at[0] + (q & 1), j = at[1] + (q >> 1 & 1), k = at[2] + (q >> 2);
+            if (i < l.n[0] && j < l.n[1] && k < l.n[2]) all(i, j, k);
         }
     }
-};
-
-// ---- the residual of the finest level, restricted to a grid ----
-
-template <class T> struct pgi_cell_restriction_job {
-    pgi_cell_operator<T> op;
-    int n[3];
-    double unit;    // of rows
-    const unsigned *quads;
-    pgi_bricks bricks;    // of coarse cells
-    pgi_grid u, f;
-    float *to;
-    double scale;
-    const pgi_state *scaled;         // or NULL
-    int tiles[2], planes;            // planes: coarse ones, of a block
-    const pgi_stored_row *stored;    // with PGI_BY_ROWS
-    const unsigned *weights;
-};
-// What is stored of two rows of two cells, as words: a cell's links along x and y, along z and its shift; and its
-// weights. south: links of the row before, if along y.
-struct pgi_stored_quad {
-    uint4 row[2];
-    uint2 weights[2];
-    unsigned south[2];
-};
-// A block marches along z with a tile of coarse columns and one more on every side, a thread with one of them, which is
-// two columns and two rows of cells. Its cells give to its own coarse cell and to those beside it: across x by
-// shuffles, across y through shared memory, across z in the coarse planes before and after that it adds up.
-enum { PGI_RESTRICTION_WARPS = 8 };
-template <class T, int CELLS> struct pgi_restriction_march {
-    enum { WARPS = PGI_RESTRICTION_WARPS, BY_ROWS = CELLS == PGI_BY_ROWS };
-    typedef pgi_both<T> plane_of_rows[WARPS][2][32];
-    typedef T plane_of_parts[WARPS][2][32];
-    const pgi_cell_restriction_job<T> &a;
-    plane_of_rows *rows;        // of three planes
-    plane_of_parts *parts;      // of two planes, for the coarse rows below and above
-    int lane, warp, I, J, there, aligned;
-    bool whole, mine;        // two columns; the tile's own
-    const T *u_at, *f_at;    // of the thread's first cell in plane 0
-    const unsigned *quads_at;
-    int64_t quads_pitch;
-    T low[2], high[2], reaction[2], own[2], slide[2][3];
-    T before[2][2], now[2][2], after[2][2], f[2][2];    // u of planes k - 1 to k + 1, f of plane k
-    unsigned mask[3];                                   // of planes k to k + 2
-    T closing, opening, beyond;                         // coarse planes K - 1, K and K + 1
-    double scale;
-    pgi_stored_quad quad;          // of plane k
-    unsigned under[2];             // two cells' links to plane k from the one before
-    T x_weight[2], y_weight[2];    // of f, where rows are integrated
-
-    static __device__ int is_aligned(const T *base, const pgi_grid &g)
+    // Rows of axes that are absent are read again, so that all loads are on their way at once.
+    template <int PAIRS> PGI_HD void add(const int at[3]) const
     {
-        return (size_t)base % sizeof(pgi_both<T>) == 0 && !(g.sj & 1) && !(g.sk & 1);
-    }
-    __device__ void begin(int tile_x, int tile_y, int first)
-    {
-        const pgi_cell_operator<T> &op = a.op;
-        const pgi_axis<T> *const axis = op.b.axis;
-        lane = (int)threadIdx.x, warp = (int)threadIdx.y;
-        const int width = pgi_half(axis[0].n), height = pgi_half(axis[1].n);
-        const int column = tile_x * 30 - 1 + lane, row = tile_y * (WARPS - 2) - 1 + warp;
-        I = pgi_wrap(column, width, axis[0].periodic), J = pgi_wrap(row, height, axis[1].periodic);
-        there = I >= 0 && J >= 0;
-        mine = lane > 0 && lane < 31 && warp > 0 && warp < WARPS - 1 && column < width && row < height;
-        whole = 2 * I + 1 < axis[0].n;
-        aligned = is_aligned(pgi_data<T>(a.u), a.u) && is_aligned(pgi_data<T>(a.f), a.f);
-        u_at = pgi_data<T>(a.u) + (there ? 2 * I + 2 * J * a.u.sj : 0);
-        f_at = pgi_data<T>(a.f) + (there ? 2 * I + 2 * J * a.f.sj : 0);
-        quads_at = a.quads + (there ? I + width * J : 0);
-        quads_pitch = (int64_t)width * height;
-        if (BY_ROWS)
-            find_weights();
-        else
-            find_plain();
-        scale = a.scale * (a.scaled ? a.scaled->scale : 1);
-        closing = opening = beyond = 0;
-        for (int q = 0; q < 3; q++) mask[q] = mask_at(first + q);
-        load(u_at, a.u, first - 1, mask_at(first - 1), before);
-        load(u_at, a.u, first, mask[0], now);
-        load(u_at, a.u, first + 1, mask[1], after);
-        load(f_at, a.f, first, mask[0], f);
-        if (BY_ROWS) {
-            quad = quad_at(first - 1, mask_at(first - 1));
-            pass_upwards();
-            quad = quad_at(first, mask[0]);
+        const pgi_lattice &l = all.l;
+        const int n[2] = {pgi_half(l.n[0]), pgi_half(l.n[1])};
+        const float *const e = all.e + at[0] / 2 + n[0] * (at[1] / 2 + (int64_t)n[1] * (at[2] / 2)), own = *e;
+        const int64_t stride[3] = {1, n[0], (int64_t)n[0] * n[1]};
+        const T scale = (T)all.scale();
+        float beside[3][2];    // times the unit of slides
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int d = q / 2, up = l.n[d] > 1 ? q & 1 : 0;
+            const pgi_across across(l, d, at[d] + up);
+            beside[d][q & 1] = across.unit * e[(across.i / 2 - at[d] / 2) * stride[d]];
         }
-        put(0, now);
-    }
-    __device__ void find_weights()
-    {
-        const pgi_axis<T> *const axis = a.op.b.axis;
-        for (int q = 0; q < 2; q++) {
-            x_weight[q] = there ? (T)(a.unit * pgi_weight_of(axis[0], q && whole ? 2 * I + 1 : 2 * I)) : (T)0;
-            y_weight[q] = there ? (T)pgi_weight_of(axis[1], q && has_row() ? 2 * J + 1 : 2 * J) : (T)0;
+        pgi_both<unsigned> w[4];
+        pgi_both<T> v[4];
+        T *p[4];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            const int j = at[1] + (l.n[1] > 1 ? q & 1 : 0), k = at[2] + (l.n[2] > 1 ? q >> 1 : 0);
+            p[q] = pgi_data<T>(all.u) + at[0] + j * all.u.sj + k * all.u.sk;
+            w[q] = pgi_pair_at<PAIRS>(l.weights + at[0] + l.n[0] * (j + l.n[1] * (int64_t)k));
+            v[q] = pgi_pair_at<PAIRS>((const T *)p[q]);
         }
-    }
-    __device__ int has_row() const { return 2 * J + 1 < a.n[1]; }    // a second one
-    // By the mask: do all cells of a quad of plane k have the weights of plain cells, see pgi_cells? Their rows and
-    // planes are inside, and their coarse cells are complete.
-    __device__ int is_inner(int d, int coarse) const
-    {
-        return a.op.b.axis[d].periodic || (coarse > 0 && 2 * coarse + 2 < a.n[d]);
-    }
-    __device__ int is_plain(unsigned cells, int k) const
-    {
-        return (cells & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, plane_at(k) >> 1);
-    }
-    __device__ void find_plain()
-    {
-        const pgi_cell_operator<T> &op = a.op;
-        const pgi_axis<T> *const axis = op.b.axis;
-        for (int c = 0; c < 2; c++) {
-            const int i = 2 * I + c, start = !axis[0].periodic && i == 0, end = !axis[0].periodic && i == axis[0].n - 1;
-            const pgi_weights w = op.cells->plain[start ? 0 : end ? 2 : 1];
-            const bool counts = c == 0 || whole;
-            low[c] = start ? (T)0 : op.even[0];
-            high[c] = end ? (T)0 : op.even[0];
-            reaction[c] = op.alpha();
-            if (start) reaction[c] += op.end(0);
-            if (end) reaction[c] += op.end(1);
-            own[c] = counts ? (T)w.own : (T)0;
-            for (int d = 0; d < 3; d++) slide[c][d] = counts ? (T)w.slide[d] : (T)0;
-        }
-    }
-    __device__ int plane_at(int k) const { return pgi_wrap(k, a.n[2], a.op.b.axis[2].periodic); }
-    __device__ unsigned mask_at(int k) const
-    {
-        const int z = plane_at(k);
-        if (!there || z < 0) return 0;
-        if (BY_ROWS) return has_row() ? PGI_ALL_LIVE : PGI_ALL_LIVE & 0xffffu;
-        return quads_at[quads_pitch * z];
-    }
-    // Two cells side by side, of which the first exists
-    __device__ uint4 rows_at(int64_t cell) const
-    {
-        const uint2 *const from = (const uint2 *)a.stored + cell;
-        if (a.n[0] % 2 == 0) return *(const uint4 *)from;
-        const uint2 own = from[0], next = whole ? from[1] : uint2{0, 0};
-        return uint4{own.x, own.y, next.x, next.y};
-    }
-    __device__ uint2 weights_at(int64_t cell) const
-    {
-        const unsigned *const from = a.weights + cell;
-        if (a.n[0] % 2 == 0) return *(const uint2 *)from;
-        return uint2{from[0], whole ? from[1] : 0};
-    }
-    __device__ pgi_stored_quad quad_at(int k, unsigned live) const
-    {
-        const int *const n = a.n;
-        const int64_t cell = 2 * I + n[0] * (2 * J + (int64_t)n[1] * plane_at(k));
-        pgi_stored_quad q = {};
-        if (!live) return q;
-        q.weights[0] = weights_at(cell);
-        if (has_row()) q.weights[1] = weights_at(cell + n[0]);
-        if (!BY_ROWS) return q;
-        q.row[0] = rows_at(cell);
-        if (has_row()) q.row[1] = rows_at(cell + n[0]);
-        const int south = pgi_wrap(2 * J - 1, n[1], a.op.b.axis[1].periodic);
-        if (south >= 0) {
-            const uint4 row = rows_at(cell + (int64_t)n[0] * (south - 2 * J));
-            q.south[0] = row.x, q.south[1] = row.z;
-        }
-        return q;
-    }
-    __device__ void pass_upwards()
-    {
-#pragma unroll
-        for (int q = 0; q < 2; q++) under[q] = (quad.row[q].y & 0xffffu) | quad.row[q].w << 16;
-    }
-    // Values of plane k, where some are live
-    __device__ void load(const T *at, const pgi_grid &g, int k, unsigned live, T (&v)[2][2]) const
-    {
-        const T *const p = at + (int64_t)plane_at(k) * g.sk;
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            v[r][0] = v[r][1] = 0;
-            if (!(live & (r ? PGI_ALL_LIVE & ~0xffffu : PGI_ALL_LIVE & 0xffffu))) continue;
-            if (whole && aligned) {
-                const pgi_both<T> both = *(const pgi_both<T> *)(p + r * g.sj);
-                v[r][0] = both.x, v[r][1] = both.y;
-            } else {
-                v[r][0] = p[r * g.sj];
-                if (whole) v[r][1] = p[r * g.sj + 1];
-            }
-        }
-    }
-    __device__ void put(int slot, const T (&v)[2][2]) const
-    {
-#pragma unroll
-        for (int r = 0; r < 2; r++) rows[slot][warp][r][lane] = {v[r][0], v[r][1]};
-    }
-    // What holds the cells of the rows of plane k through the box's faces along y and z; *open: these are closed.
-    __device__ void find_ends(int k, T (&end)[2], unsigned *open) const
-    {
-#pragma unroll
-        for (int q = 0; q < 2; q++) {
-            end[q] = 0;
-#pragma unroll
-            for (int e = 2; e < 6; e++) {
-                if (!pgi_is_outer(a.op.b.axis[e / 2], e, e < 4 ? 2 * J + q : plane_at(k))) continue;
-                end[q] += a.op.end(e);
-                *open &= ~(0x0101u << (e + 16 * q));
-            }
-        }
-    }
-    // The residuals of plane k: integrated, from its rows; or by the mask, with BY_BYTES of cells that are not all
-    // plain. Behind a closed face is what is before it, so that there is no branch.
-    template <int BY_BYTES> __device__ void residuals(int slot, int k, T (&r)[2][2]) const
-    {
-        T end[2] = {0, 0};
-        unsigned open = mask[0];
-        if (BY_BYTES) find_ends(k, end, &open);
-        const pgi_axis<T> &z = a.op.b.axis[2];
-        const T cy = a.op.even[1], cz = a.op.even[2],
-                z_weight = BY_ROWS ? (T)pgi_weight_of(z, plane_at(k) < 0 ? 0 : plane_at(k)) : (T)1;
-        const pgi_both<T> ym = rows[slot][warp > 0 ? warp - 1 : 0][1][lane],
-                          yp = rows[slot][warp < WARPS - 1 ? warp + 1 : warp][0][lane];
-#pragma unroll
-        for (int q = 0; q < 2; q++) {
-            const T west = __shfl_up_sync(0xffffffffu, now[q][1], 1),
-                    east = __shfl_down_sync(0xffffffffu, now[q][0], 1);
-            const unsigned from_west = BY_ROWS ? __shfl_up_sync(0xffffffffu, quad.row[q].z, 1) : 0;
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const T u = now[q][c], south = q ? now[0][c] : (c ? ym.y : ym.x),
-                        north = q ? (c ? yp.y : yp.x) : now[1][c];
-                T beside[6] = {c ? now[q][0] : west, c ? east : now[q][1], south, north, before[q][c], after[q][c]};
-                if (BY_ROWS) {
-                    r[q][c] = x_weight[c] * y_weight[q] * z_weight * f[q][c] - by_row(q, c, from_west, u, beside);
-                    continue;
-                }
-                const unsigned kind = open >> 8 * (2 * q + c);
-#pragma unroll
-                for (int e = 0; e < 6 && BY_BYTES; e++) beside[e] = kind >> e & 1 ? beside[e] : u;
-                T sum = f[q][c] - (BY_BYTES ? reaction[c] + end[q] : reaction[c]) * u;
-                sum += low[c] * (beside[0] - u);
-                sum += high[c] * (beside[1] - u);
-                sum += cy * ((beside[2] - u) + (beside[3] - u));
-                sum += cz * ((beside[4] - u) + (beside[5] - u));
-                r[q][c] = (BY_BYTES ? kind & PGI_LIVE : open & PGI_ALL_LIVE) ? sum : (T)0;
-            }
-        }
-    }
-    // A u of cell c of row q, integrated
-    __device__ T by_row(int q, int c, unsigned from_west, T u, const T (&beside)[6]) const
-    {
-        const uint4 row = quad.row[q];
-        const unsigned own = c ? row.z : row.x, up = c ? row.w : row.y,
-                       south = q ? (c ? quad.row[0].z : quad.row[0].x) : quad.south[c];
-        const float link[6] = {pgi_low_half(c ? row.x : from_west),
-                               pgi_low_half(own),
-                               pgi_high_half(south),
-                               pgi_high_half(own),
-                               c ? pgi_high_half(under[q]) : pgi_low_half(under[q]),
-                               pgi_low_half(up)};
-        T sum = (T)pgi_high_half(up) * u;
-#pragma unroll
-        for (int e = 0; e < 6; e++) sum += (T)link[e] * (u - beside[e]);
-        return sum;
-    }
-    // What cells of a plane give: to their own coarse cell, and to those beside it
-    struct parts_of {
-        T own, x[2], y[2], z;
-    };
-    __device__ parts_of parts_of_plain(const T (&r)[2][2]) const
-    {
-        const T left = r[0][0] + r[1][0], right = r[0][1] + r[1][1];
-        const parts_of s = {
-            own[0] * left + own[1] * right,
-            {slide[0][0] * left, slide[1][0] * right},
-            {slide[0][1] * r[0][0] + slide[1][1] * r[0][1], slide[0][1] * r[1][0] + slide[1][1] * r[1][1]},
-            slide[0][2] * left + slide[1][2] * right};
-        return s;
-    }
-    __device__ parts_of parts_of_rows(const T (&r)[2][2], const uint2 (&weights)[2]) const
-    {
-        parts_of s = {0, {0, 0}, {0, 0}, 0};
-#pragma unroll
-        for (int q = 0; q < 2; q++)
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const pgi_weights w = pgi_unpack_weights(c ? weights[q].y : weights[q].x);
-                s.own += (T)w.own * r[q][c];
-                s.x[c] += (T)w.slide[0] * r[q][c];
-                s.y[q] += (T)w.slide[1] * r[q][c];
-                s.z += (T)w.slide[2] * r[q][c];
-            }
-        return s;
-    }
-    // Plane k of the residual. slot: where its u is among the rows; odd: it is the second one of a coarse plane
-    template <int ODD> __device__ void step(int k, int first, int slot)
-    {
-        T u[2][2], g[2][2], r[2][2];
-        put(slot < 2 ? slot + 1 : 0, after);
-        __syncthreads();
-        const unsigned later = mask_at(k + 3);
-        load(u_at, a.u, k + 2, mask[2], u);
-        load(f_at, a.f, k + 1, mask[1], g);
-        // A branch for all cells of a warp leaves the compiler free to mix them.
-        const bool others = !BY_ROWS && __any_sync(0xffffffffu, mask[0] & PGI_ALL_LIVE && !is_plain(mask[0], k));
-        pgi_stored_quad next = {};    // integrated, of the next plane; by the mask, of this one
-        if (BY_ROWS || others) next = quad_at(k + BY_ROWS, mask[BY_ROWS]);
-        if (!ODD) closing = opening, opening = beyond, beyond = 0;
-        if (k > first && warp > 0 && warp < WARPS - 1) {
-            const T given = parts[1 - ODD][warp + 1][0][lane] + parts[1 - ODD][warp - 1][1][lane];
-            if (ODD)
-                opening += given;
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            const auto correction = [&](unsigned word, int up) {
+                return scale * (T)(pgi_unpack_weights(word).own * own + pgi_packed_slide(word, 0, 1) * beside[0][up] +
+                                   pgi_packed_slide(word, 1, 1) * beside[1][q & 1] +
+                                   pgi_packed_slide(word, 2, 1) * beside[2][q >> 1]);
+            };
+            v[q].x += correction(w[q].x, 0), v[q].y += correction(w[q].y, 1);
+            if constexpr (PAIRS)
+                *(pgi_both<T> *)p[q] = v[q];
             else
-                closing += given;
-        }
-        parts_of s;
-        if (others)
-            residuals<1>(slot, k, r), s = parts_of_rows(r, next.weights);
-        else
-            residuals<0>(slot, k, r), s = BY_ROWS ? parts_of_rows(r, quad.weights) : parts_of_plain(r);
-        opening += s.own + __shfl_up_sync(0xffffffffu, s.x[1], 1) + __shfl_down_sync(0xffffffffu, s.x[0], 1);
-        if (ODD)
-            beyond += s.z;
-        else
-            closing += s.z;
-        parts[ODD][warp][0][lane] = s.y[0];
-        parts[ODD][warp][1][lane] = s.y[1];
-        if (!ODD && k > first + 1 && mine)
-            a.to[I + pgi_half(a.n[0]) * J + quads_pitch * (k / 2 - 1)] = (float)(scale * (double)closing);
-        mask[0] = mask[1], mask[1] = mask[2], mask[2] = later;
-        if (BY_ROWS) pass_upwards();
-        quad = next;
-#pragma unroll
-        for (int q = 0; q < 2; q++)
-#pragma unroll
-            for (int c = 0; c < 2; c++)
-                before[q][c] = now[q][c], now[q][c] = after[q][c], after[q][c] = u[q][c], f[q][c] = g[q][c];
-    }
-    // Coarse planes from K0 on, up to K1
-    __device__ void run(int K0, int K1)
-    {
-        const int first = 2 * K0 - 1;
-        for (int k = first, slot = 0; k <= 2 * K1; k += 2, slot = slot < 1 ? slot + 2 : slot - 1) {
-            step<1>(k, first, slot);
-            step<0>(k + 1, first, slot < 2 ? slot + 1 : 0);
+                p[q][0] = v[q].x, p[q][1] = v[q].y;
         }
     }
 };
-
-template <class T, int CELLS>
-static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PGI_BY_ROWS && sizeof(T) == 8 ? 1 : 2)
-    pgi_cell_restriction_kernel(const __grid_constant__ pgi_cell_restriction_job<T> a)
-{
-    pgi_await();
-    typedef pgi_restriction_march<T, CELLS> march_of;
-    __shared__ typename march_of::plane_of_rows rows[3];
-    __shared__ typename march_of::plane_of_parts parts[2];
-    const int tiles = a.tiles[0] * a.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
-    const int planes = pgi_half(a.n[2]), tile_x = tile % a.tiles[0], tile_y = tile / a.tiles[0];
-    const int width = pgi_half(a.n[0]), height = pgi_half(a.n[1]);
-    const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, x0 = own[0] * tile_x, y0 = own[1] * tile_y;
-    const int x[2] = {x0, x0 + own[0] < width ? x0 + own[0] : width},
-              y[2] = {y0, y0 + own[1] < height ? y0 + own[1] : height};
-    int K = slab * a.planes, end = K + a.planes < planes ? K + a.planes : planes;
-    pgi_trim(a.bricks, x, y, &K, &end, (int *)&parts);
-    if (K >= end) return;
-    march_of march = {a, rows, parts};
-    march.begin(tile_x, tile_y, 2 * K - 1);
-    march.run(K, end);
-}
-
 #endif
 
-// Steps of the cycle on such a level. A row of it with its neighbours, beyond an end those at the other one: what a
-// cell is not linked to counts 0 times.
+// ---- the smoother ----
+
+// A row of such a level with its neighbours, beyond an end those at the other one: what a cell is not linked to counts
+// 0 times.
 template <class T> struct pgi_links_value {
     T sum, diagonal;    // of c u over the links
 };
@@ -23075,82 +22637,110 @@ template <class T> struct pgi_lattice_line {
         return value;
     }
 };
-// Relaxes the cells of a colour; or, where r is given, r = f - A u, integrated.
-template <class T> struct pgi_step_lattice {
+enum pgi_smoothing { PGI_STEP_FROM_ZERO, PGI_STEP, PGI_STEP_RESIDUAL };
+// On the CPU: to = omega D^-1 f, to = u + omega D^-1 (f - A u), or to = f - A u
+template <class T> struct pgi_smooth_rows {
     pgi_lattice l;
-    pgi_grid u, f, r;    // r: or none
-    pgi_measures measures;
+    pgi_cell_operator<T> a;
+    pgi_grid u, f, to;
+    pgi_measures measures;    // of f, by stored rows
     T omega;
-    int colour, pairs, from_zero;    // pairs: no seams, i counts pairs of cells; from_zero: all cells, u is 0 where not
-                                     // of the colour
-    PGI_HD void relax(const pgi_lattice_line<T> &line, int i, int j, int k) const
-    {
-        T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const pgi_links_value<T> v = line.at(i);
-        const T right = (T)measures.of(i, j, k) * pgi_data<T>(f)[i + j * f.sj + k * f.sk];
-        const T sum = from_zero ? right : right + v.sum, alone = v.diagonal > 0 ? sum / v.diagonal : 0;
-        *p = from_zero ? omega * alone : omega == 1 ? alone : *p + omega * (alone - *p);
-    }
-    PGI_HD void residual(int begin, int end, int j, int k) const
-    {
-        const pgi_lattice_line<T> line(l, u, j, k);
-        const T *const right = pgi_data<T>(f) + j * f.sj + k * f.sk;
-        T *const to = pgi_data<T>(r) + j * r.sj + k * r.sk;
-        for (int i = begin; i < end; i++) {
-            const pgi_links_value<T> v = line.at(i);
-            const T value = (T)measures.of(i, j, k) * right[i] - v.diagonal * line.u[i] + v.sum;
-            to[i] = v.diagonal > 0 ? value : (T)0;
-        }
-    }
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        const int at[3] = {pairs ? 2 * i + ((colour + j + k) & 1) : i, j, k};
-        if (r.base) {
-            residual(i, i + 1, j, k);
-            return;
-        }
-        if (at[0] >= l.n[0]) return;
-        if (pairs || pgi_colour_at(l.n, l.seams, at) == colour)
-            relax(pgi_lattice_line<T>(l, u, j, k), at[0], j, k);
-        else if (from_zero)
-            pgi_data<T>(u)[i + j * u.sj + k * u.sk] = 0;
-    }
+    int what, by_bytes;
     void row(int begin, int end, int j, int k) const
     {
-        const int first = pairs ? 2 * begin : begin, last = pairs && 2 * end < l.n[0] ? 2 * end : pairs ? l.n[0] : end;
-        const int own = first + ((first + j + k + colour) & 1), other = first + ((first + j + k + colour + 1) & 1);
-        const pgi_lattice_line<T> line(l, u, j, k);
-        T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
-        if (r.base) {
-            residual(begin, end, j, k);
-            return;
+        enum { PIECE = 256 };
+        T au[PIECE], inverse[PIECE];
+        const pgi_grid &x = what == PGI_STEP_FROM_ZERO ? f : u;
+        const pgi_lattice_line<T> line(l, x, j, k);
+        const T *const right = pgi_data<T>(f) + j * f.sj + k * f.sk;
+        T *const out = pgi_data<T>(to) + j * to.sj + k * to.sk;
+        for (int i0 = begin; i0 < end; i0 += PIECE) {
+            const int i1 = i0 + PIECE < end ? i0 + PIECE : end;
+            if (by_bytes) pgi_cpu_cell_row<T>(&a, pgi_data<T>(x), x.sj, x.sk, j, k, i0, i1, au, inverse);
+            for (int i = i0; i < i1 && !by_bytes; i++) {
+                const pgi_links_value<T> v = line.at(i);
+                au[i - i0] = v.diagonal * line.u[i] - v.sum, inverse[i - i0] = v.diagonal > 0 ? 1 / v.diagonal : (T)0;
+            }
+            for (int i = i0; i < i1; i++) {
+                const T known = by_bytes ? right[i] : (T)measures.of(i, j, k) * right[i];
+                out[i] = what == PGI_STEP_FROM_ZERO ? omega * inverse[i - i0] * known
+                         : what == PGI_STEP         ? line.u[i] + omega * inverse[i - i0] * (known - au[i - i0])
+                         : inverse[i - i0] > 0      ? known - au[i - i0]
+                                                    : (T)0;
+            }
         }
-        if (l.seams) {
-            for (int i = begin; i < end; i++) (*this)(i, j, k);
-            return;
-        }
-        for (int i = own; i < last; i += 2) relax(line, i, j, k);
-        for (int i = other; i < last && from_zero; i += 2) p[i] = 0;
     }
 };
-template <class T> static pgi_step_lattice<T> pgi_step_of(const pgi_lattice &l, pgi_grid u, pgi_grid f, pgi_grid r,
-                                                          const pgi_measures &measures)
-{
-    return {l, u, f, r, measures, 1, 0, 0, 0};
-}
-// A sweep, one colour after the other
-template <class T> static void pgi_sweep_lattice(pg_solver *s, const pgi_bricks &bricks, pgi_step_lattice<T> body,
-                                                 pgi_omega omega, int reversed, int from_zero)
-{
-    const int *const n = body.l.n, half[3] = {(n[0] + 1) / 2, n[1], n[2]}, colours = pgi_colours_of(body.l.seams);
-    for (int c = 0; c < colours; c++) {
-        body.colour = reversed ? colours - 1 - c : c;
-        body.omega = (T)(c % 2 ? omega.second : omega.first);
-        body.from_zero = from_zero && c == 0;
-        body.pairs = !body.l.seams && !body.from_zero;
-        pgi_for_fluid(s, body.pairs ? half : n, body.pairs ? pgi_bricks_of_pairs(bricks) : bricks, body);
+
+// Of a level with a node for each cell: steps of a Chebyshev polynomial in D^-1 A, each from grid to grid. The diagonal
+// of a row is no less than the sum of its links, so that the eigenvalues of D^-1 A are in (0, 2], whatever the
+// coefficients; the polynomial is small over the upper part of these (M. Adams and others 2003). It is self-adjoint: a
+// cycle with as many steps before as after is symmetric. Two steps are worth two red-black sweeps, and need no colours.
+template <class T> struct pgi_smoother {
+    pg_solver *s;
+    pgi_lattice l;
+    pgi_bricks bricks;
+    pgi_measures measures;
+    int form;    // by rows; by the mask, of the finest level; or PGI_FORM_LINKS: by the operations of the level
+    static double factor(int steps, int step)
+    {
+        const double low = steps == 1 ? 1.0 / 3 : steps == 2 ? 0.3 : 0.25, high = 2;
+        return 2 / (high + low + (high - low) * cos(3.14159265358979323846 * (2 * step + 1) / (2.0 * steps)));
     }
-}
+    void step(int what, pgi_grid u, pgi_grid f, pgi_grid to, double omega) const
+    {
+        if (form == PGI_FORM_LINKS) {
+            const pgi_level *const level = &s->level[0];
+            if (what == PGI_STEP_FROM_ZERO) s->ops->fill_zero(s, level, u);
+            if (what == PGI_STEP_RESIDUAL)
+                s->ops->residual(s, level, u, pgi_rhs_of(f), to);
+            else
+                s->ops->jacobi(s, level, u, pgi_rhs_of(f), omega, to);
+            return;
+        }
+#if PGI_GPU
+        if (s->cuda) return march(what, u, f, to, (T)omega);
+#endif
+        const pgi_cell_operator<T> a = pgi_operator_of<T>(s, &s->level[0]);
+        const pgi_smooth_rows<T> body = {l, a, u, f, to, measures, (T)omega, what, form == PGI_FORM_BYTES};
+        pgi_on_rows(s, l.n, bricks, body);
+    }
+#if PGI_GPU
+    pgi_march<T> operand(T omega) const
+    {
+        pgi_march<T> o;
+        memset(&o, 0, sizeof o);
+        o.a = pgi_operator_of<T>(s, &s->level[0]), o.bricks = bricks, o.omega = omega;
+        if (form == PGI_FORM_BYTES) return o;
+        o.rows = l.rows, o.measure = measures.all > 0 ? measures.all : measures.unit, o.a.is_uniform = measures.all > 0;
+        for (int d = 0; d < 3; d++) o.a.b.axis[d].n = l.n[d];
+        return o;
+    }
+    void march(int what, pgi_grid u, pgi_grid f, pgi_grid to, T omega) const
+    {
+        const pgi_march<T> o = operand(omega);
+        const auto run = [&](auto form) {
+            enum { FORM = decltype(form)::value };
+            if (what == PGI_STEP_FROM_ZERO) return pgi_launch_march<T, pgi_of_first_step, FORM>(s, o, {{f, to}});
+            if (what == PGI_STEP) return pgi_launch_march<T, pgi_of_step, FORM>(s, o, {{u, f, to}});
+            pgi_launch_march<T, pgi_of_stored_residual, FORM>(s, o, {{u, f, to}});
+        };
+        if (form == PGI_FORM_BYTES)
+            run(pgi_constant<PGI_FORM_BYTES>());
+        else
+            run(pgi_constant<PGI_FORM_ROWS>());
+    }
+#endif
+    // Steps from u, or from 0. They exchange u and other.
+    void smooth(pgi_grid *u, pgi_grid *other, pgi_grid f, int steps, int from_zero) const
+    {
+        for (int q = 0; q < steps; q++) {
+            step(from_zero && q == 0 ? PGI_STEP_FROM_ZERO : PGI_STEP, *u, f, *other, factor(steps, q));
+            const pgi_grid before = *u;
+            *u = *other, *other = before;
+        }
+    }
+};
 
 // ---- on the host: the levels, one after the other ----
 
@@ -23199,7 +22789,7 @@ static void pgi_join(pg_solver *s, const pgi_joining &joining, int64_t most)
 // most: nodes of the fine level
 static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most, const pgi_list &to)
 {
-    const int64_t slots = to.colours * to.cells;
+    const int64_t slots = to.cells;
     const int by_cells = s->obstacles.by_cells;
     if (by_cells) pgi_fill_words(s, to.meta + PGI_IS_FULL, 1, 1);
     for (int again = by_cells; again < 2; again++) {
@@ -23257,13 +22847,10 @@ struct pgi_set_plain {
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
-        for (int side = -1; side <= 1; side++) {
-            const pgi_dense_level level = fine.all_plain(side);
-            const int at[3] = {side > 0 ? level.n[0] - 1 : 0, 0, 0};
-            cells->plain[1 + side] = pgi_unpack_weights(pgi_pack_weights(pgi_weights_of_cell(level, at)));
-        }
+        const pgi_dense_level level = fine.all_plain();
         const int first[3] = {0, 0, 0};
-        cells->plain_row = pgi_coarse_row(fine.all_plain(0), first);
+        cells->plain_weights = pgi_pack_weights(pgi_weights_of_cell(level, first));
+        cells->plain_row = pgi_coarse_row(level, first);
     }
 };
 // Rows of the finest level, of links between cells that have rows; what leads elsewhere holds a cell.
@@ -23370,6 +22957,17 @@ static const float *pgi_richardson_of(const pg_solver *s)
     return over[o->labyrinth || (large && pgi_has_fields(&s->work))];
 }
 
+template <class T>
+static void pgi_prolong(pg_solver *s, const pgi_prolong_lattice &p, const pgi_bricks &fine, const pgi_bricks &coarse)
+{
+#if PGI_GPU
+    const int n[3] = {pgi_half(p.l.n[0]), pgi_half(p.l.n[1]), pgi_half(p.l.n[2])};
+    if (s->cuda && !p.l.aggregate) return pgi_for_fluid(s, n, coarse, pgi_prolong_blocks<T>{p});
+#endif
+    (void)coarse;
+    pgi_for_fluid(s, p.l.n, fine, p);
+}
+
 // Visits of levels, one after the other: what is done with a list is a task; a lattice has kernels of its own.
 struct pgi_visit {
     pg_solver *s;
@@ -23383,14 +22981,14 @@ struct pgi_visit {
         const pgi_node_task t = {(unsigned char)what, (unsigned char)(q - base), 0, 0, 0, 0, 0};
         return t;
     }
+    pgi_smoother<float> smoother() const
+    {
+        return {s, *grid, pgi_coarse_bricks(s), pgi_no_measures(), PGI_FORM_ROWS};
+    }
     void step(int q, int what, int turn, float weight) const
     {
-        if (is_lattice(q) && what == PGI_NODES_AGAIN) {
-            pgi_for_fluid(
-                s, grid->n, pgi_coarse_bricks(s),
-                pgi_step_of<float>(*grid, vector(grid->e), vector(grid->g), vector(grid->f), pgi_no_measures()));
-            return;
-        }
+        if (is_lattice(q) && what == PGI_NODES_AGAIN)
+            return smoother().step(PGI_STEP_RESIDUAL, vector(grid->e), vector(grid->g), vector(grid->f), 0);
         if (is_lattice(q)) {
             pgi_for_each(s, s->obstacles.list[q].capacity, pgi_step_nodes{pgi_any_level(*grid), what, 0, weight});
             return;
@@ -23399,52 +22997,33 @@ struct pgi_visit {
         t.turn = (unsigned char)turn, t.weight = weight;
         pgi_run_task(s, small, t);
     }
-    // Sweeps of a level; those before the coarser level begin at 0.
-    void sweep(int q, int sweeps, int turn, int reversed) const
+    // Steps of the smoother on level q: before the coarser one, from 0, or after it. Without any u is made 0.
+    void smooth(int q, int steps, int turn, int from_zero) const
     {
         if (is_lattice(q)) {
-            sweep_lattice(sweeps, reversed);
+            pgi_grid u = vector(grid->u), r = vector(grid->r);
+            if (from_zero && steps == 0) pgi_fill_words(s, grid->u, s->obstacles.list[0].capacity);
+            smoother().smooth(&u, &r, vector(grid->f), steps, from_zero);
+            grid->u = (float *)u.base, grid->r = (float *)r.base;
             return;
         }
-        const int colours = s->obstacles.list[q].colours;
-        for (int sweep = 0; sweep < sweeps; sweep++)
-            for (int c = 0; c < colours; c++) {
-                pgi_node_task t = task(PGI_NODES_RELAX, q);
-                t.colour = (unsigned char)(reversed ? colours - 1 - c : c);
-                t.turn = (unsigned char)(turn + sweep), t.reversed = (unsigned char)reversed;
-                pgi_run_task(s, small, t);
-            }
-    }
-    void sweep_lattice(int sweeps, int reversed) const
-    {
-        const pgi_bricks bricks = pgi_coarse_bricks(s);
-        int from_zero = !reversed;
-#if PGI_GPU
-        while (s->cuda && sweeps > 0) {
-            const int count = sweeps > 1 ? 2 : 1, head = from_zero ? PGI_FROM_ZERO : PGI_FROM_U;
-            if (!pgi_cuda_pass_on_lattice(s, *grid, bricks, reversed, count, head)) break;
-            float *const before = grid->u;
-            grid->u = grid->r, grid->r = before;
-            from_zero = 0;
-            sweeps -= count;
+        const int none = from_zero && steps == 0;
+        for (int step = 0; step < (none ? 1 : steps); step++) {
+            pgi_node_task t = task(PGI_NODES_SMOOTH, q);
+            t.turn = (unsigned char)(turn + step - none), t.from_zero = from_zero && step == 0;
+            t.weight = none ? 0 : (float)pgi_smoother<float>::factor(steps, step);
+            pgi_run_task(s, small, t);
         }
-#endif
-        const pgi_step_lattice<float> relax =
-            pgi_step_of<float>(*grid, vector(grid->u), vector(grid->f), pgi_no_grid(), pgi_no_measures());
-        for (int sweep = 0; sweep < sweeps; sweep++, from_zero = 0)
-            pgi_sweep_lattice(s, bricks, relax, pgi_evenly(1), reversed, from_zero);
     }
     // Defect and restriction to level q + 1
     void restrict_from(int q, int turn, int repeats) const
     {
         if (is_lattice(q)) {
-            const pgi_measures none = pgi_no_measures();
-            const pgi_step_lattice<float> defect =
-                pgi_step_of<float>(*grid, vector(grid->u), vector(grid->f), vector(grid->r), none);
             const pgi_list &next = s->obstacles.list[1];
-            const pgi_restrict_lattice restriction = {*grid, defect.r, 1,    repeats ? next.g : next.f, none,
-                                                      1,     NULL,     next, next.most_log_lanes};
-            pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), defect);
+            const pgi_grid r = vector(grid->r);
+            const pgi_restrict_lattice restriction = {*grid, r,    1,    repeats ? next.g : next.f, pgi_no_measures(),
+                                                      1,     NULL, next, next.most_log_lanes};
+            smoother().step(PGI_STEP_RESIDUAL, vector(grid->u), vector(grid->f), r, 0);
             pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
             return;
         }
@@ -23464,7 +23043,7 @@ struct pgi_visit {
             return;
         }
         pgi_node_task t = task(PGI_NODES_PROLONG, q);
-        t.turn = (unsigned char)turn, t.colour = (unsigned char)sweeps, t.repeats = (unsigned char)repeats;
+        t.turn = (unsigned char)turn, t.steps = (unsigned char)sweeps, t.repeats = (unsigned char)repeats;
         pgi_run_task(s, small, t);
     }
     // Solves for the correction on level q: one symmetric V-cycle from 0 or, where the level is visited three times,
@@ -23486,14 +23065,14 @@ struct pgi_visit {
     {
         const pgi_obstacles *const o = &s->obstacles;
         const int pre = s->desc.nu_pre;
-        sweep(q, pre, 0, 0);
+        smooth(q, pre, 0, 1);
         if (q + 1 < o->levels) {
             const int repeats = pgi_is_repeated_level(s, q + 1);
             restrict_from(q, pre, repeats);
             solve(q + 1);
             prolong_to(q, pre, repeats);
         }
-        sweep(q, s->desc.nu_post, pre, 1);
+        smooth(q, s->desc.nu_post, pre, 0);
         if (!is_lattice(q)) pgi_run_task(s, small, task(PGI_NODES_SOLVE, q));
     }
     // The visit of level q and those after it, if they are small: returns whether they are.
@@ -23571,140 +23150,64 @@ static pgi_measures pgi_measures_of(const pg_solver *s)
     return {a.is_uniform ? unit * o->value_of_cells.measure : 0, unit, a.b};
 }
 
-// Sweeps of the finest level from u or 0: in passes from grid to grid where they pay, else one colour after the other.
-// Returns where u is, which is u or `other`.
-template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_grid u, pgi_grid other, pgi_rhs rhs, int sweeps,
-                                                    int reversed, int head)
-{
-    const pgi_level *const l = &s->level[0];
-    const pgi_omega omega = l->omega[reversed];
-#if PGI_GPU
-    while (s->cuda && sweeps > 0) {
-        const int count = sweeps > 1 && omega.first == omega.second ? 2 : 1;
-        if (!pgi_cuda_pass_among_cells<T>(s, l, u, rhs, omega, reversed, count, head, other)) break;
-        const pgi_grid before = u;
-        u = other, other = before;
-        head = PGI_FROM_U;
-        sweeps -= count;
-    }
-#endif
-    (void)other;
-    if (s->obstacles.stored) {
-        const pgi_step_lattice<T> relax =
-            pgi_step_of<T>(s->obstacles.fine, u, rhs.f, pgi_no_grid(), pgi_measures_of(s));
-        for (int q = 0; q < sweeps; q++)
-            pgi_sweep_lattice(s, s->obstacles.bricks, relax, omega, reversed, q == 0 && head == PGI_FROM_ZERO);
-        return u;
-    }
-    if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u);
-    for (int q = 0; q < sweeps; q++) s->ops->red_black(s, l, u, rhs, omega, reversed);
-    return u;
-}
-
-// Whether sweeps take rows that are stored, of a large level, whose cells have two colours
-template <class T> static int pgi_restricts_by_rows(const pg_solver *s, const pgi_cell_operator<T> &a)
-{
-    if (!s->cuda || !s->obstacles.stored || s->level[0].points < PGI_CELL_PASS_POINTS) return 0;
-    for (const pgi_axis<T> &axis : a.b.axis)
-        if (axis.n < 4 || axis.seam) return 0;
-    return 1;
-}
-
-// The residual of u on the grid of coarse cells: 0 where the level is small or its axes do not fit.
-template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level *l, const pgi_restrict_lattice &job,
-                                                   pgi_grid u, pgi_rhs rhs)
-{
-#if PGI_GPU
-    const pgi_obstacles *const o = &s->obstacles;
-    int64_t best = INT64_MAX;
-    pgi_cell_restriction_job<T> a;
-    memset(&a, 0, sizeof a);
-    const int by_mask = pgi_has_blocks(s);
-    a.op = pgi_operator_of<T>(s, l), a.unit = o->unit / s->cycle_unit;
-    if (!by_mask && !pgi_restricts_by_rows(s, a.op)) return 0;
-    for (int d = 0; d < 3; d++) a.n[d] = l->n[d];
-    a.quads = o->quads, a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
-    a.stored = o->stored, a.weights = o->fine.weights;
-    a.scale = by_mask ? job.scale * a.unit * o->value_of_cells.measure : job.scale, a.scaled = job.scaled;
-    const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
-    for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
-    const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
-    const int resident = by_mask || sizeof(T) == sizeof(float) ? 2 : 1;    // blocks of a multiprocessor
-    for (int most = 1; most <= 128; most++) {
-        const int64_t blocks = columns * ((planes + most - 1) / most);
-        const int64_t cost = pgi_rounds(blocks, resident * (int64_t)s->multiprocessors) * (2 * most + 4);
-        if (cost < best) best = cost, a.planes = most;
-    }
-    const int64_t count = columns * ((planes + a.planes - 1) / a.planes);
-    const dim3 threads(32, PGI_RESTRICTION_WARPS);
-    if (by_mask)
-        PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
-    else
-        PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_ROWS>), a);
-    return 1;
-#else
-    (void)s, (void)l, (void)job, (void)u, (void)rhs;
-    return 0;
-#endif
-}
-
-// The residual of u on the next level
-template <class T> static void pgi_restrict_finest(pg_solver *s, pgi_grid u, pgi_rhs rhs, pgi_grid r, float *f)
+template <class T> static pgi_smoother<T> pgi_smoother_of_finest(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_level *const l = &s->level[0];
-    const pgi_list &list = o->list[0];
-    const pgi_measures measures = pgi_measures_of(s);
-    const pgi_restrict_lattice restriction = {o->fine,
-                                              r,
-                                              sizeof(T) == sizeof(float),
-                                              f,
-                                              o->stored ? pgi_no_measures() : measures,
-                                              s->cycle_unit / (o->unit * o->mean_weight),
-                                              s->mixed ? NULL : s->state,
-                                              list,
-                                              list.most_log_lanes};
-    if (!o->robust && pgi_restrict_in_pass<T>(s, l, restriction, u, rhs)) return;
-    const pgi_cell_residual<T> residual = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
-    if (o->stored)
-        pgi_for_fluid(s, l->n, o->bricks, pgi_step_of<T>(o->fine, u, rhs.f, r, measures));
-    else
-        pgi_for_fluid(s, l->n, o->bricks, residual);
-    if (o->robust)
-        pgi_for_each(s, (int64_t)list.capacity << restriction.log_lanes, restriction);
-    else
-        pgi_for_fluid(s, o->list[0].n, pgi_coarse_bricks(s), restriction);
+    const int form = o->stored ? PGI_FORM_ROWS : pgi_has_links(s) ? PGI_FORM_LINKS : PGI_FORM_BYTES;
+    return {s, o->fine, o->bricks, pgi_measures_of(s), form};
 }
 
-// One symmetric cycle on A u = f from u, or from 0.
+// One symmetric cycle on A u = f from u, or from 0. Its steps begin so that the last one ends in u.
 template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const int pre = s->desc.nu_pre, post = s->desc.nu_post, repeated = pgi_is_repeated_level(s, 0);
-    const auto other = [&](pgi_grid g) { return g.base == u.base ? l->t : u; };
-    // Passes, of one or two sweeps, turn from grid to grid: from 0 the first one begins so that the last one ends in u.
-    const int turns = s->cuda && (o->quads || o->stored) ? (pre + 1) / 2 + (post + 1) / 2 : 0;
-    const pgi_grid begin = from_zero && turns % 2 ? l->t : u;
-    const pgi_grid smooth =
-        pgi_sweep_finest<T>(s, begin, other(begin), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
-    const pgi_grid r = other(smooth);
+    const pgi_smoother<T> smoother = pgi_smoother_of_finest<T>(s);
+    pgi_grid now = u, other = u.base == l->u.base ? l->t : l->u;
+    if ((pre + post) % 2) {
+        const pgi_grid before = now;
+        if (!from_zero) s->ops->copy(s, l, u, other);
+        now = other, other = before;
+    }
+    if (from_zero && pre == 0) s->ops->fill_zero(s, l, now);
+    smoother.smooth(&now, &other, rhs.f, pre, from_zero);
     const pgi_list &next = o->list[0];
     pgi_lattice lattice = next;    // whose u and r may change places
-    pgi_restrict_finest<T>(s, smooth, rhs, r, repeated ? next.g : next.f);
+    const pgi_restrict_lattice restriction = {o->fine,
+                                              other,
+                                              sizeof(T) == sizeof(float),
+                                              repeated ? next.g : next.f,
+                                              smoother.form == PGI_FORM_ROWS ? pgi_no_measures() : smoother.measures,
+                                              s->cycle_unit / (o->unit * o->mean_weight),
+                                              s->mixed ? NULL : s->state,
+                                              next,
+                                              next.most_log_lanes};
+    smoother.step(PGI_STEP_RESIDUAL, now, rhs.f, other, 0);
+    if (o->robust)
+        pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
+    else
+        pgi_for_fluid(s, next.n, pgi_coarse_bricks(s), restriction);
     const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
     const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
-    const pgi_prolong_lattice correction = {
-        o->fine, smooth, sizeof(T) == sizeof(float), e, 1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state};
-#if PGI_GPU
-    if (pgi_has_blocks(s))
-        pgi_for_fluid(s, next.n, pgi_coarse_bricks(s), pgi_prolong_blocks<T>{correction, o->quads, o->cells});
-    else
-#endif
-        pgi_for_fluid(s, l->n, o->bricks, correction);
-    const pgi_grid result = pgi_sweep_finest<T>(s, smooth, r, rhs, post, 1, PGI_FROM_U);
-    if (result.base != u.base) s->ops->copy(s, l, result, u);
+    const pgi_prolong_lattice correction = {o->fine, now,
+                                            sizeof(T) == sizeof(float), e,
+                                            1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state};
+    pgi_prolong<T>(s, correction, o->bricks, pgi_coarse_bricks(s));
+    smoother.smooth(&now, &other, rhs.f, post, 0);
+}
+
+// The same steps by themselves, in the precision of u
+static void pgi_smooth_among_cells(pg_solver *s, int steps)
+{
+    pgi_grid u = s->outer.u, other = s->obstacles.held;
+    for (int q = 0; q < steps; q++) {
+        s->outer_ops->jacobi(s, &s->outer, u, pgi_rhs_of(s->outer.f), pgi_smoother<double>::factor(steps, q), other);
+        const pgi_grid before = u;
+        u = other, other = before;
+    }
+    if (steps % 2) s->outer_ops->copy(s, &s->outer, u, other);
 }
 
 // ---- on the host: mask, components and levels of a solver ----
@@ -23865,11 +23368,7 @@ static void pgi_read_media(pg_solver *s)
     const pgi_classify classify = {pgi_wide_operator(s), check.mask, {check.stride[0], check.stride[1]}, o->kind, b};
     if (b.words) pgi_fill_words(s, b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]);
     pgi_for_eighths(s, l->n, classify);
-    if (classify.a.is_masked) {
-        const int rows_by_twos[3] = {l->n[0], (l->n[1] + 1) / 2, l->n[2]};
-        const pgi_mark_plain mark = {classify.a, o->kind, o->quads};
-        pgi_for_eighths(s, rows_by_twos, mark);
-    }
+    if (classify.a.is_masked) pgi_for_eighths(s, l->n, pgi_mark_plain{classify.a, o->kind});
 #if PGI_GPU
     if (s->obstacles.links)
         pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto type) {
@@ -24038,10 +23537,14 @@ static void pgi_restore_components(pg_solver *s)
     if (s->multigrid) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
     pgi_clear_vectors(s);    // labels were made in one of them
 }
+#if PGI_F32
+typedef float pgi_cycle_real;    // see PGI_INNER_F32
+#else
+typedef double pgi_cycle_real;
+#endif
 static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
-    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags),
-                     [&](auto t) { pgi_masked_cycle<decltype(t)>(s, u, rhs, from_zero); });
+    pgi_masked_cycle<pgi_cycle_real>(s, u, rhs, from_zero);
 }
 
 // Element number `at` of an array of the caller's, or of its copy, in whatever memory that is.
@@ -24267,7 +23770,7 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
     const int64_t wanted = capacity < above ? capacity : above;
     to->capacity = (int)(wanted < PGI_MOST_NODES ? wanted : (int64_t)PGI_MOST_NODES);
     to->link_capacity = (roomy ? PGI_ROOMY_LIST_LINKS : PGI_LIST_LINKS) * to->capacity;
-    to->first = ints(to->colours * to->cells + 1);
+    to->first = ints(to->cells + 1);
     to->meta = ints(PGI_METAS);
     to->cell = ints(to->capacity);
     to->begin = ints(to->capacity + 1);
@@ -24330,7 +23833,7 @@ static void pgi_layout_coarse(pg_solver *s, pgi_arena *arena)
         const int64_t cells = (int64_t)n[0] * n[1] * n[2];
         *list = pgi_list();
         for (int a = 0; a < 3; a++) list->n[a] = n[a];
-        list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
+        list->periodic = periodic, list->seams = seams, list->cells = cells;
         list->most_log_lanes = s->cuda ? 3 : 0;
         if (q == 0 && !o->robust)
             pgi_layout_lattice(arena, list, pgi_is_repeated_level(s, q), o->held.base,
@@ -24351,14 +23854,13 @@ static void pgi_layout_coarse(pg_solver *s, pgi_arena *arena)
                     : NULL;
 }
 
-// What the longest prefix sum needs: over the cells, or the rows of colours or nodes of a list.
+// What the longest prefix sum needs: over the cells, or the nodes of a list.
 static int64_t pgi_longest_sum(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     int64_t longest = s->level[0].points;
     for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
         const pgi_list *const l = &o->list[q];
-        if (l->colours * l->cells > longest) longest = l->colours * l->cells;
         if (l->capacity + (int64_t)1 > longest) longest = l->capacity + (int64_t)1;
     }
     return longest;
@@ -24379,21 +23881,11 @@ static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
 }
 
 // For kernels that sweep a masked level
-static int pgi_has_quads(const pg_solver *s)
-{
-    return s->cuda && s->multigrid && s->level[0].n[1] > 1 && !pgi_has_fields(&s->work);
-}
-static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
-{
-    const int *const n = s->level[0].n;
-    const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]) * (size_t)n[2];
-    s->obstacles.quads = pgi_has_quads(s) ? (unsigned *)pgi_take_block(arena, quads * sizeof(unsigned)) : NULL;
-}
-// Whether the finest level can go by its mask in all that is done
 static int pgi_goes_by_mask(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    int fits = pgi_has_quads(s) && o->even && s->level[0].points >= PGI_CELL_PASS_POINTS;
+    int fits = s->cuda && s->multigrid && s->level[0].n[1] > 1 && !pgi_has_fields(&s->work) && o->even &&
+               s->level[0].points >= PGI_MASK_POINTS;
     for (int a = 0; a < 3; a++) {
         const int n = s->level[0].n[a], seam = o->periodic >> a & 1 && n % 2;
         fits = fits && n >= 4 && !seam;
@@ -24407,7 +23899,7 @@ static void pgi_layout_finest(pg_solver *s, pgi_arena *arena)
     pgi_obstacles *const o = &s->obstacles;
     pgi_lattice *const fine = &o->fine;
     const size_t points = (size_t)s->level[0].points;
-    const int stores = o->robust || !pgi_goes_by_mask(s), sweeps = !s->cuda || !o->even || pgi_has_fields(&s->work);
+    const int stores = o->robust || !pgi_goes_by_mask(s), sweeps = pgi_has_links(s);
     memset(fine, 0, sizeof *fine);
     for (int a = 0; a < 3; a++) fine->n[a] = s->level[0].n[a];
     fine->periodic = o->periodic;
@@ -24484,12 +23976,11 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
     o->links = NULL;
 #if PGI_GPU
-    if (pgi_has_links(s)) o->links = pgi_take_block(arena, 4 * (size_t)points * element);
+    if (s->cuda && pgi_has_links(s)) o->links = pgi_take_block(arena, 4 * (size_t)points * element);
 #endif
     o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells));
     o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * PGI_OPERATORS);
     pgi_layout_bricks(s, arena);
-    pgi_layout_quads(s, arena);
     o->bad = (int64_t *)pgi_take_block(arena, (3 + PGI_MEASURES) * sizeof(int64_t));
     o->overflow = o->bad ? o->bad + 2 : NULL;
     o->component_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
@@ -24544,6 +24035,8 @@ static void pgi_clear_cells(pg_solver *, pgi_grid, pgi_grid) {}
 enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
 static void pgi_project(pg_solver *, pgi_grid, pgi_means, pgi_grid) {}
 static void pgi_cycle_among_cells(pg_solver *, pgi_grid, pgi_rhs, int) {}
+static void pgi_multiply_narrow(pg_solver *, pgi_grid, pgi_grid) {}
+static void pgi_smooth_among_cells(pg_solver *, int) {}
 template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o) { return o; }
 #endif
 }    // namespace
@@ -25504,7 +24997,7 @@ static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
     const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
     pgi_set_inner(s, 0);
     if (pgi_reads_narrow(s)) {
-        pgi_recur(s, PGI_NARROW_PRODUCT, {{z, l->f}});
+        pgi_multiply_narrow(s, z, l->f);
         return z;
     }
     pgi_recur(s, PGI_WIDEN, {{z, r, s->vector[PGI_M]}});
@@ -26390,14 +25883,14 @@ static int pgi_has_use(const pg_desc *d, const pgi_option &o)
     const unsigned flags = d->flags;
     const int cycles = flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0, masked = pgi_is_masked(d);
     if (o.flag & pgi_preconditioners) return flags & pgi_krylov_methods ? 1 : 0;
-    if (o.flag & pgi_smoothers) return cycles && (!masked || o.flag == PG_SMOOTH_RBGS);
+    if (o.flag & pgi_smoothers) return cycles && (!masked || o.flag == PG_SMOOTH_CHEBYSHEV);
     if (o.flag == PG_KEEP_CYCLES) return (cycles || flags & PG_FASTEST) && !masked;
     if (o.flag) return o.flag == PG_UPWIND || cycles;    // and what else is to be said of it elsewhere
     if (o.field == offsetof(pg_desc, robust)) return masked;      // it is about the medium
     if (o.field == offsetof(pg_desc, fmg_cycles)) return flags & PG_FMG ? 1 : 0;
     if (o.field == offsetof(pg_desc, inner_cycles)) return flags & PG_MIXED && flags & pgi_cycle_methods;
     if (o.field) return cycles;
-    return flags & (PG_JACOBI | PG_SOR) || (cycles && !(flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)));
+    return flags & (PG_JACOBI | PG_SOR) || (cycles && !masked && !(flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)));
 }
 
 // An option is refused where it is of no use, so that nobody believes it was heard. A text that ends with a semicolon
@@ -27700,15 +27193,13 @@ static int pgi_works_in_place(const pg_solver *s)
     return packed(w->stride_u) && packed(w->stride_f);
 }
 
-// The units of coarse levels among obstacles, and the weight of the sweeps.
+// The units of coarse levels among obstacles
 static void pgi_choose_units(pg_solver *s)
 {
     pgi_obstacles *const o = &s->obstacles;
     const double most = s->spectrum.largest_diagonal;
     o->largest_diagonal = most > 0 ? most : 1;
     o->unit = 1 / (o->mean_weight * o->largest_diagonal);
-    for (int l = 0; l < s->levels; l++)
-        s->level[l].omega[0] = s->level[l].omega[1] = pgi_evenly(s->desc.omega > 0 ? s->desc.omega : 1);
 }
 
 // The weight or over-relaxation of sweeps.
@@ -28032,7 +27523,9 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         pgi_near_takes_velocity(&s->work, *lines))
         s->desc.flags ^= PG_PRECOND_AINV | PG_PRECOND_DIRECT;
     if (s->multigrid && !(s->desc.flags & pgi_smoothers) && !(*lines)->exact)
-        s->desc.flags |= s->by_lines ? PG_SMOOTH_LINES : PG_SMOOTH_RBGS;
+        s->desc.flags |= s->masked     ? PG_SMOOTH_CHEBYSHEV
+                         : s->by_lines ? PG_SMOOTH_LINES
+                                       : PG_SMOOTH_RBGS;
     if (PGI_F32 && s->masked && s->multigrid && !pgi_cycles_in_f32(s->desc.flags))
         s->desc.flags |= PGI_INNER_F32, s->desc.inner_cycles = 1;
     pgi_turn(&s->desc, &s->work);
@@ -28737,9 +28230,8 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     return pgi_run_piece(s, u, f, 1, u, [&](int) {
         const pgi_level *l = &s->level[0];
         pgi_begin_piece(s);
-        if (s->mixed)    // among obstacles: cycles alone are of f32
-            for (int q = 0; q < sweeps; q++)
-                s->outer_ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->omega[0], 0);
+        if (s->masked && s->multigrid)
+            pgi_smooth_among_cells(s, sweeps);
         else if (s->multigrid)
             pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u, NULL));
         else

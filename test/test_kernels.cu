@@ -3,7 +3,7 @@
 //
 // This is also the library that other tests are linked with, which need what is chosen here; main is in test_kernels.c.
 #define PGI_PASS_POINTS 0    // passes and tiles on the smallest grids too
-#define PGI_CELL_PASS_POINTS 0
+#define PGI_MASK_POINTS 0
 #define PGI_CACHED_POINTS 700
 #define PGI_MODES_WORK test_modes_work
 #define PGI_SHARED_POINTS 300    // ranks split small levels too

@@ -893,7 +893,7 @@ static void u_is_0_outside(void **state)
             set_choice(&desc, choice | (f32 ? PG_F32 : mixed ? PG_MIXED : 0));
             if (choice & PG_COARSEN_CELLS) desc.robust = 0;
             desc.face[0].kind = desc.face[3].kind = PG_NEUMANN, desc.cells.mask = mask[0];
-            if (run / 3 % 2 && (choice == PG_CG || choice & (PG_VCYCLE | PG_WCYCLE | PG_JACOBI))) desc.omega = choice == PG_CG ? 1.3 : 0.9;
+            if (run / 3 % 2 && choice & PG_JACOBI) desc.omega = 0.9;
             for (size_t c = 0; c < cells; c++) beta[c] = 0;
             if (run / 3 % 2 == 0 && choice & PG_CG && !(choice & PG_COARSEN_CELLS)) {
                 for (size_t c = 0; c < cells; c++) put_value(beta, c, 1 + (double)(c % 5), f32);
@@ -1057,7 +1057,7 @@ static void new_coefficients_leave_the_mask(void **state)
 static const struct { const char *name; int most, in_2d; } iteration_bounds[] = {
     {"box", 10, 0}, {"obstacle", 10, 1}, {"pockets", 10, 0}, {"liquid", 10, 0}, {"checkerboard air", 10, 0},
     {"dielectric", 10, 0}, {"rooms", 12, 0}, {"baffles", 12, 1}, {"beta 1e-6", 12, 0}, {"porous", 13, 1},
-    {"cut cells", 13, 0}, {"layers", 16, 1}, {"inclusions", 16, 0}, {"spiral 1", 14, 1}, {"spiral 2", 14, 0},
+    {"cut cells", 13, 0}, {"layers", 16, 1}, {"inclusions", 16, 0}, {"spiral 1", 14, 1}, {"spiral 2", 16, 0},
     {"random 50%", 24, 0}, {"maze", 20, 0}, {"beta 1e6", 150, 0}, {"beta per cell", 150, 0}};
 enum { BOUNDS = sizeof iteration_bounds / sizeof *iteration_bounds };
 
@@ -1261,17 +1261,17 @@ static void iterations_in_labyrinths(void **state)
     const pg_backend backend = backend_or_skip(state);
     const int n = full_or_small(69, 13);
     failures = 0;
-    count_iterations("maze", n, 3, 32, 0, backend);
-    count_iterations_with(2, "maze", n, 3, 34, PG_MIXED, backend);
-    count_iterations_with(3, "maze", n, 3, 24, 0, backend);
-    count_iterations("spiral 1", full_or_small(600, 41), 2, 32, 0, backend);
+    count_iterations("maze", n, 3, 36, 0, backend);
+    count_iterations_with(2, "maze", n, 3, 36, PG_MIXED, backend);
+    count_iterations_with(3, "maze", n, 3, 28, 0, backend);
+    count_iterations("spiral 1", full_or_small(600, 41), 2, 34, 0, backend);
     assert_int_equal(failures, 0);
 }
 
 /* Corridors of up to three cells are a labyrinth too: without its visits 27, 24, 29 and 19 iterations. */
 static void iterations_in_wide_corridors(void **state)
 {
-    static const struct { int nodes, dim, corridor, wall, most; } cases[] = {{33, 3, 2, 2, 15}, {65, 2, 3, 2, 19}, {17, 3, 3, 3, 26},
+    static const struct { int nodes, dim, corridor, wall, most; } cases[] = {{33, 3, 2, 2, 15}, {65, 2, 3, 2, 19}, {17, 3, 3, 3, 28},
                                                                             {129, 2, 3, 1, 15}, {65, 2, 4, 4, 13}};
     const pg_backend backend = backend_or_skip(state);
     for (size_t q = small_run() ? 1 : 0; q < (small_run() ? 2 : sizeof cases / sizeof *cases); q++) {
@@ -1390,7 +1390,7 @@ static void iterations_with_coarse_masks(void **state)
 {
     static const struct { const char *name; int n, dim, cg, alone; } bounds[] = {
         {"box", 64, 2, 8, 12}, {"liquid", 64, 2, 8, 12}, {"checkerboard air", 64, 2, 8, 12}, {"obstacle", 64, 2, 13, 0},
-        {"rooms", 64, 2, 12, 26}, {"box", 21, 3, 9, 13}, {"checkerboard air", 21, 3, 10, 18}, {"liquid", 37, 2, 8, 11}};
+        {"rooms", 64, 2, 12, 29}, {"box", 21, 3, 9, 13}, {"checkerboard air", 21, 3, 10, 20}, {"liquid", 37, 2, 8, 13}};
     const pg_backend backend = backend_or_skip(state);
     failures = 0;
     for (int q = 0; q < full_or_small(sizeof bounds / sizeof *bounds, backend == PG_CUDA ? 1 : 3); q++) {
@@ -1874,8 +1874,10 @@ static void bad_face(const void *array[3], double value)
     X(metric_weight, d->weight[0] = r_metric, PG_ERROR_UNSUPPORTED, "weight[0]", "mask")                              \
     X(metric_conductance, d->conductance[2] = r_metric, PG_ERROR_UNSUPPORTED, "conductance[2]", "mask")               \
     X(with_velocity, d->velocity[1] = 0.25, PG_ERROR_UNSUPPORTED, "velocity", "0.25")                                 \
-    X(jacobi_smoother, set_choice(d, PG_SMOOTH_JACOBI), PG_ERROR_UNSUPPORTED, "PG_SMOOTH_RBGS", "PG_SMOOTH_JACOBI")                \
-    X(line_smoother, set_choice(d, PG_VCYCLE | PG_SMOOTH_LINES), PG_ERROR_UNSUPPORTED, "PG_SMOOTH_RBGS", "PG_SMOOTH_LINES")       \
+    X(jacobi_smoother, set_choice(d, PG_SMOOTH_JACOBI), PG_ERROR_UNSUPPORTED, "PG_SMOOTH_CHEBYSHEV", "PG_SMOOTH_JACOBI")           \
+    X(red_black_smoother, set_choice(d, PG_SMOOTH_RBGS), PG_ERROR_UNSUPPORTED, "PG_SMOOTH_CHEBYSHEV", "PG_SMOOTH_RBGS")            \
+    X(omega_of_cycles, (set_choice(d, PG_VCYCLE), d->omega = 0.9), PG_ERROR_UNSUPPORTED, "omega is 0.9", "mask")                   \
+    X(line_smoother, set_choice(d, PG_VCYCLE | PG_SMOOTH_LINES), PG_ERROR_UNSUPPORTED, "PG_SMOOTH_CHEBYSHEV", "PG_SMOOTH_LINES")  \
     X(cells_without_mask, (d->cells.mask = NULL, set_choice(d, PG_COARSEN_CELLS)), PG_ERROR_UNSUPPORTED, "PG_COARSEN_CELLS",    \
       "mask")                                                                                                         \
     X(cells_with_beta, (d->cells.beta_cell = r_cells, set_choice(d, PG_COARSEN_CELLS)), PG_ERROR_UNSUPPORTED,                   \
@@ -1932,7 +1934,7 @@ static void what_can_be_is_taken(void **state)
         if (q == 1) air(&desc, 3, 3, 2, PG_X_HIGH, 1);
         if (q == 2) flux(&desc, 0, 1, 1, PG_X_HIGH, 1);
         if (q == 3) bad_face(desc.cells.openness, 0);
-        if (q == 4) set_choice(&desc, PG_SMOOTH_RBGS), desc.robust = PG_NONE;
+        if (q == 4) set_choice(&desc, PG_SMOOTH_CHEBYSHEV), desc.robust = PG_NONE;
         if (q == 5) desc.cells.mask = NULL, desc.cells.alpha_cell = r_cells, r_cells[7] = 0;
         double u[RCELLS], f[RCELLS];
         for (int c = 0; c < RCELLS; c++) f[c] = c % 7;
@@ -2425,7 +2427,8 @@ static void sweeps_and_cycles_reduce_the_residual(void **state)
 }
 
 /* Of f that no u fits sweeps and cycles take nothing away, no more than without a mask: with one that is all fluid, or openness
-   of 1, sweeps give the same; and the report stays that of the last solve. */
+   of 1, sweeps give the same, and those of cycles, whose smoother is another one there, the same with either; and the
+   report stays that of the last solve. */
 static void pieces_leave_f_as_it_is(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -2439,7 +2442,7 @@ static void pieces_leave_f_as_it_is(void **state)
         for (int cells = 0; cells < 3; cells++) {
             pg_desc desc = {.n = {N, N}, .h = {1, 1}, .centring = {PG_CELL, PG_CELL}, .backend = backend};
             set_choice(&desc, choices[q]);
-            if (choices[q] != PG_RBGS) desc.omega = 0.8;
+            if (choices[q] == PG_JACOBI) desc.omega = 0.8;
             set_ends(&desc, 0, "NN"), set_ends(&desc, 1, "NN");
             if (cells == 1) desc.cells.mask = mask;
             if (cells == 2) desc.cells.openness[0] = desc.cells.openness[1] = open;
@@ -2455,7 +2458,7 @@ static void pieces_leave_f_as_it_is(void **state)
             double sum = 0, off = 0, most = 0;
             for (int c = 0; c < N * N; c++) {
                 sum += u[cells][c], most = fmax(most, fabs(u[cells][c]));
-                off = fmax(off, fabs(u[cells][c] - u[0][c]));
+                off = fmax(off, fabs(u[cells][c] - u[q < 2 || cells < 1 ? 0 : 1][c]));
             }
             if (!(sum > 0.2 * N * N) || !(off <= 1e-12 * most)) fail_msg("%s, cells %d: sum %g, off by %g of %g", describe(&desc), cells, sum, off, most);
             if (q >= 2) {    /* what a cycle gives is linear in f, a constant in it is not lost */
