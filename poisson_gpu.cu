@@ -266,6 +266,8 @@ static const double PGI_APART_OF_SURFACE = 0.03, PGI_BARRIER_COUNTS = 16;
 static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
 // Growth of the residual over the first one that means divergence; BiCGStab in f64 comes back from far up.
 static const double PGI_GROWTH = 1e8, PGI_ERRATIC_GROWTH = 1e30;
+// The largest number of A in f32 cycles, which leaves room for sums and products
+static const double PGI_MOST_OF_CYCLES = 1e36;
 // Spacings that differ by so much leave strong links along one axis alone, and lists half as many nodes as cells.
 static const double PGI_FLAT_RATIO = 5;
 // A labyrinth: fluid cells have a wall along so many axes on average, of all axes but one, as in corridors of 1 to 3 cells.
@@ -6362,8 +6364,7 @@ template <class P> struct pgi_pass_tile {
     int x_at[2];                           // indices of the thread's columns, -1: none
 
     // idle: a warp without a tile, which owns nothing
-    // shared: of the block
-    __device__ pgi_pass_tile(const pgi_pass<T> &pass, int own_warp, int own_rank, int64_t tile, bool idle, char *shared)
+    __device__ pgi_pass_tile(const pgi_pass<T> &pass, int own_warp, int own_rank, int64_t tile, bool idle)
         : a(pass), lane((int)threadIdx.x), warp(own_warp), thread(32 * own_warp + (int)threadIdx.x), rank(own_rank)
     {
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
@@ -7204,8 +7205,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     // A warp without a tile; where the block adds up a norm it marches along, and owns nothing.
     const bool idle = FLAT && number >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2];
     if (idle && !NORM) return;
-    const pgi_pass_tile<P> tile(a, FLAT ? 0 : line, FLAT ? 0 : (int)blockIdx.x % a.cluster, idle ? 0 : number, idle,
-                                shared);
+    const pgi_pass_tile<P> tile(a, FLAT ? 0 : line, FLAT ? 0 : (int)blockIdx.x % a.cluster, idle ? 0 : number, idle);
 
     pgi_pass_operator<P> op(tile, shared);
     pgi_pass_stream<P> stream(tile, shared);
@@ -19087,7 +19087,11 @@ template <class T> struct pgi_cell_operator {
     T even[3];                             // couplings inside
     double unit;                           // that of A, see pgi_state
     const pgi_cell_operator *apart;
-    PGI_HD T alpha() const { return (T)(unit * b.state->alpha); }
+    PGI_HD T alpha() const    // of f32 cycles no more than a float holds
+    {
+        const double v = unit * b.state->alpha;
+        return (T)(sizeof(T) == sizeof(float) && v > PGI_MOST_OF_CYCLES ? PGI_MOST_OF_CYCLES : v);
+    }
     PGI_HD T end(int q) const { return (T)(unit * cells->end[q]); }
 };
 
@@ -21073,8 +21077,8 @@ static PGI_HD inline void pgi_read_stored(const pgi_stored_row *stored, const in
 }
 
 // The rows of a level with a node for each cell: what is stored or, without that, of the finest level of a mask alone
-// on uniform axes, by the bytes of its cells: for large ones on a GPU, whose sweeps and transfers take the mask too, so
-// that no rows need be stored.
+// on uniform axes, by the bytes of its cells: for large ones on a GPU, whose smoother takes the mask too, so that no
+// rows need be stored.
 struct pgi_dense_level {
     int n[3], periodic;
     const pgi_stored_row *rows;    // or NULL
@@ -23899,7 +23903,7 @@ static void pgi_layout_finest(pg_solver *s, pgi_arena *arena)
     pgi_obstacles *const o = &s->obstacles;
     pgi_lattice *const fine = &o->fine;
     const size_t points = (size_t)s->level[0].points;
-    const int stores = o->robust || !pgi_goes_by_mask(s), sweeps = pgi_has_links(s);
+    const int stores = o->robust || !pgi_goes_by_mask(s);
     memset(fine, 0, sizeof *fine);
     for (int a = 0; a < 3; a++) fine->n[a] = s->level[0].n[a];
     fine->periodic = o->periodic;
@@ -23908,7 +23912,7 @@ static void pgi_layout_finest(pg_solver *s, pgi_arena *arena)
     fine->rows = stores ? (pgi_stored_row *)pgi_take_block(arena, points * sizeof(pgi_stored_row)) : NULL;
     fine->weights = (unsigned *)pgi_take_block(arena, points * sizeof(unsigned));
     fine->aggregate = o->robust ? (int *)pgi_take_block(arena, points * sizeof(int)) : NULL;
-    o->stored = sweeps && (s->krylov || s->mixed) ? fine->rows : NULL;
+    o->stored = pgi_has_links(s) && (s->krylov || s->mixed) ? fine->rows : NULL;
 }
 
 // What is known of the cells.
@@ -27894,7 +27898,10 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.at_once = s->is_direct || (s->multigrid && !s->masked && (s->levels == 1 || (s->desc.flags & PG_FMG)));
     c.spread = pgi_spread_of(s);
     c.gain = s->masked || s->direct.open || pgi_convects(&s->desc) ? -1 : pgi_gain(&s->spectrum, s->desc.alpha);
-    c.epsilon = pgi_epsilon(s), c.cycle_unit = s->cycle_unit;
+    c.epsilon = pgi_epsilon(s);
+    // Where alpha is more than a float holds in that unit, it is all that A has.
+    const double alpha_of_cycles = s->cycle_unit * fabs(c.alpha);
+    c.cycle_unit = s->cycle_unit * (alpha_of_cycles > PGI_MOST_OF_CYCLES ? PGI_MOST_OF_CYCLES / alpha_of_cycles : 1);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
     c.diagonal = s->spectrum.largest_diagonal + fabs(c.alpha);
