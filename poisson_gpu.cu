@@ -263,7 +263,7 @@ enum {
 static const double PGI_APART_OF_SURFACE = 0.03, PGI_BARRIER_COUNTS = 16;
 // But not where a robust level would have many nodes that follow others: so many a coarse cell, and so many for each
 // coarse cell that falls apart. Random from cell to cell, that is, where lists get hundreds of links a node.
-static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
+static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 2;
 // Growth of the residual over the first one that means divergence; BiCGStab in f64 comes back from far up.
 static const double PGI_GROWTH = 1e8, PGI_ERRATIC_GROWTH = 1e30;
 // The largest number of A in f32 cycles, which leaves room for sums and products
@@ -1008,6 +1008,7 @@ struct pgi_obstacles {
     int chooses;      // both follow from mask and coefficients, see pgi_choose_levels
     int room;         // for what may be chosen: see pgi_room
     int cramped;      // a robust cycle would be better, and has no room
+    int messy;        // and here it would take more time than it spares: see PGI_MESSY_PART
     int begun;        // the solver exists
     int captured;     // the caller may have a graph of levels as they are laid out: they stay where they are
     int periodic, even;      // bits: axes; all axes have equal spacings
@@ -23494,10 +23495,10 @@ static void pgi_choose_levels(pg_solver *s)
     const int varies = d->cells.beta_face[0] || d->cells.beta_cell;
     const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
                  follow = (double)found[PGI_PARTS_FOLLOW];
-    const int messy = varies && s->desc.dim == 3 && points > PGI_MESSY_LEAST &&
-                      follow > PGI_MESSY_PART * (double)found[PGI_COARSE_FLUID] &&
-                      follow > PGI_MESSY_RATIO * (double)found[PGI_COARSE_APART];
-    const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !messy;
+    o->messy = varies && s->desc.dim == 3 && points > PGI_MESSY_LEAST &&
+               follow > PGI_MESSY_PART * (double)found[PGI_COARSE_FLUID] &&
+               follow > PGI_MESSY_RATIO * (double)found[PGI_COARSE_APART];
+    const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !o->messy;
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
     const int weakly_held = d->cells.alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
     const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->cells.mask || d->cells.openness[0]) && points <= PGI_ROOM_SURE);
@@ -25629,10 +25630,11 @@ static void pgi_add_guess(const pg_solver *s, pg_report *r)
 static void pgi_add_advice(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     const pgi_obstacles *const o = &s->obstacles;
+    const int varies = s->work.cells.beta_face[0] || s->work.cells.beta_cell;    // no walls that visits would follow
     if (!s->masked || (r->outcome != PG_CONVERGED && r->outcome != PG_MAX_ITER)) return;
     if (st->empty)
         pgi_add_text(r->message, sizeof r->message, "; the mask has no fluid cell");
-    else if (s->multigrid && !o->by_cells && r->factor > 0.6 && !(o->robust && o->labyrinth))
+    else if (s->multigrid && !o->by_cells && r->factor > 0.6 && !o->messy && !(o->robust && (o->labyrinth || varies)))
         pgi_add_text(r->message, sizeof r->message, "; slow cycles: try robust = %s",
                      o->robust ? "PG_ROBUST_BOTH" : "PG_ROBUST_RANDOM");
 }
