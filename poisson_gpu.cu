@@ -18821,6 +18821,22 @@ template <class BODY> static void pgi_run_row(const BODY &body, int begin, int e
     for (int i = begin; i < end; i++) body(i, j, k);
 }
 
+// On the CPU: calls row(begin, end, j, k) for the rows of planes k0 to k1, or for their parts in bricks with fluid.
+template <class ROW>
+static void pgi_on_rows(pg_solver *s, const int n[3], int k0, int k1, const pgi_bricks &bricks, const ROW &row)
+{
+    // The fluid may all be in a few planes, so that threads take turns.
+    const int64_t rows = (int64_t)n[1] * (k1 - k0);
+    const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
+    const int64_t turn = bricks.step(n[0]) < n[0] ? 32 : rows / threads + 1;
+    PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
+    for (int64_t r = 0; r < rows; r++) {
+        const int j = (int)(r % n[1]), k = k0 + (int)(r / n[1]);
+        pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) { row(begin, end, j, k); });
+    }
+    (void)turn;
+}
+
 // Calls body for the points of planes k0 to k1: all, or those in bricks with fluid.
 template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body,
                                                  const pgi_bricks &bricks = pgi_all_bricks())
@@ -18833,32 +18849,8 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
     }
 #endif
     if (!pgi_is_wanted(body, 0)) return;
-    // The fluid may all be in a few planes, so that threads take turns.
-    const int64_t rows = (int64_t)n[1] * (k1 - k0);
-    const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
-    const int64_t turn = bricks.step(n[0]) < n[0] ? 32 : rows / threads + 1;
-    PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
-    for (int64_t row = 0; row < rows; row++) {
-        const int j = (int)(row % n[1]), k = k0 + (int)(row / n[1]);
-        pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) { pgi_run_row(body, begin, end, j, k, 0); });
-    }
-    (void)turn;
-}
-
-// Calls body.row(begin, end, j, k) for all rows, on the CPU.
-template <class BODY>
-static void pgi_on_rows(pg_solver *s, const int n[3], const pgi_bricks &bricks, const BODY &body)
-{
-    // The fluid may all be in a few planes, so that threads take turns.
-    const int64_t rows = (int64_t)n[1] * n[2];
-    const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
-    const int64_t turn = bricks.step(n[0]) < n[0] ? 32 : rows / threads + 1;
-    PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
-    for (int64_t row = 0; row < rows; row++) {
-        const int j = (int)(row % n[1]), k = (int)(row / n[1]);
-        pgi_along_row(bricks, n[0], j, k, [&](int begin, int end) { body.row(begin, end, j, k); });
-    }
-    (void)turn;
+    pgi_on_rows(s, n, k0, k1, bricks,
+                [&](int begin, int end, int j, int k) { pgi_run_row(body, begin, end, j, k, 0); });
 }
 
 // Calls body(i, j, k) for all points of a box, and for those in bricks with fluid.
@@ -22708,7 +22700,8 @@ template <class T> struct pgi_smoother {
 #endif
         const pgi_cell_operator<T> a = pgi_operator_of<T>(s, &s->level[0]);
         const pgi_smooth_rows<T> body = {l, a, u, f, to, measures, (T)omega, what, form == PGI_FORM_BYTES};
-        pgi_on_rows(s, l.n, bricks, body);
+        pgi_on_rows(s, l.n, 0, l.n[2], bricks,
+                    [&](int begin, int end, int j, int k) { body.row(begin, end, j, k); });
     }
 #if PGI_GPU
     pgi_march<T> operand(T omega) const
