@@ -14158,7 +14158,8 @@ static pgi_hierarchy *pgi_near_create(const pg_desc *d, const pgi_hierarchy *h)
 
 // Whether it is the better preconditioner of A with a velocity, where none was asked for: along one axis the velocity
 // stays, others may be transformed. With two equal velocities, on 63^2 to 255^2 points, a cell Peclet number of 0.25 took
-// a sixth of the iterations of PG_PRECOND_AINV and a quarter of its time, 0.5 a third and half, 1 up to thrice as many.
+// a sixth of the iterations of PG_PRECOND_AINV and a quarter of its time, 0.5 a third and half, 1 up to three times as
+// many.
 static int pgi_near_takes_velocity(const pg_desc *d, const pgi_hierarchy *h)
 {
     const int kept = pgi_kept_axis(d, h);

@@ -155,7 +155,7 @@ enum {                              /* pg_desc.flags: a precision, a method, opt
 typedef enum pg_smoother {          /* of multigrid */
     PG_SMOOTH_DEFAULT,              /* lines where one axis varies much, else red-black */
     PG_SMOOTH_RBGS = 0x10000, PG_SMOOTH_JACOBI = 0x20000,   /* red-black over-relaxed; damped */
-    PG_SMOOTH_CHEBYSHEV = 0x40000,  /* (Adams and others 2003); with desc.cells the only one */
+    PG_SMOOTH_CHEBYSHEV = 0x40000,  /* Adams and others 2003; the only one with desc.cells */
     PG_SMOOTH_LINES = 0x80000       /* zebra lines along the axis that varies most */
 } pg_smoother;
 typedef enum pg_precond {           /* of Krylov methods */
