@@ -1134,6 +1134,7 @@ struct pg_solver {
     pgi_crowd crowd;
     void (*program)(pg_solver *);
     int krylov;                         // a cycle of its preconditioner works on level[0], whose grids are its own
+    int wants_product;                  // the last step of a cycle among cells is to sum <u, f>
     int goes_on;                        // what is recorded is the way on, see pgi_step_go_on
     pgi_grid vector[PGI_KRYLOV_ALL];    // in the precision of u and f
     pgi_grid pipelined;                 // of pipelined CG: M w
@@ -1654,6 +1655,13 @@ template <class T> struct pgi_of_first_step : pgi_uses<2, 1, 2, 0, -1, 0, 1> {
 };
 template <class T> struct pgi_of_step : pgi_uses<3, 3, 4, 0, -1, 1, 1> {
     PGI_POINT(c, v, av, inverse, ) { v[2] = v[0] + c.omega * inverse * (v[1] - av); }
+};
+// And <to, f>, which of the last one in a cycle is <M f, f>
+template <class T> struct pgi_of_last_step : pgi_uses<3, 3, 4, 1, -1, 1, 1> {
+    PGI_POINT(c, v, av, inverse, dot)
+    {
+        v[2] = v[0] + c.omega * inverse * (v[1] - av), dot[0] = {v[2], v[1]};
+    }
 };
 // u: the norm of D u
 template <class T> struct pgi_of_magnitude : pgi_uses<2, 1, 0, 0, 1, 0, 1> {
@@ -19550,21 +19558,58 @@ template <class T> struct pgi_store_links {
     }
 };
 
+// What counts elements within the planes of a march, and cells of a grid: 32 bits where rows are whole
+template <int WHOLE> struct pgi_counts_of {
+    typedef int step;
+    typedef unsigned index;
+};
+template <> struct pgi_counts_of<0> {
+    typedef int64_t step, index;
+};
+template <size_t BYTES> struct pgi_words {
+    typedef int4 type;
+};
+template <> struct pgi_words<8> {
+    typedef int2 type;
+};
+template <> struct pgi_words<4> {
+    typedef int type;
+};
+template <> struct pgi_words<2> {
+    typedef short type;
+};
+template <> struct pgi_words<1> {
+    typedef signed char type;
+};
+// See pgi_load: by the widest words that fit.
+template <class V> static __device__ inline V pgi_load_words(const V *p)
+{
+    typedef typename pgi_words<sizeof(V)>::type word;
+    V v;
+    PGI_UNROLLED
+    for (int q = 0; q < (int)(sizeof(V) / sizeof(word)); q++) {
+        const word w = __ldg((const word *)p + q);
+        memcpy((char *)&v + q * sizeof w, &w, sizeof w);
+    }
+    return v;
+}
 // Cells side by side in a row: those of 16 bytes. WHOLE: all are there, and lie at multiples of their size; else a
 // value after the other, of which those beyond the last one are that.
 template <class T, int WHOLE> struct pgi_abreast_cells {
     enum { C = 16 / (int)sizeof(T) };
     typedef pgi_lanes<T, C> values;
+    typedef typename pgi_counts_of<WHOLE>::step step;
+    typedef typename pgi_counts_of<WHOLE>::index index;
     int some;
     __device__ int count() const { return WHOLE ? (int)C : some; }
     template <class S> __device__ pgi_lanes<S, C> get(const S *p) const
     {
-        if constexpr (WHOLE)
-            return *(const pgi_lanes<S, C> *)p;
-        else {
+        if constexpr (WHOLE) {
+            return pgi_load_words((const pgi_lanes<S, C> *)p);
+        } else {
             pgi_lanes<S, C> v;
             PGI_UNROLLED
-            for (int m = 0; m < C; m++) v.v[m] = p[m < some ? m : some - 1];
+            for (int m = 0; m < C; m++) v.v[m] = pgi_load_words(p + (m < some ? m : some - 1));
             return v;
         }
     }
@@ -19580,6 +19625,10 @@ template <class T, int WHOLE> struct pgi_abreast_cells {
             for (int m = 0; m < C; m++)
                 if (m < some) p[m] = v.v[m];
         }
+    }
+    __device__ T value(const char *p, int narrow) const
+    {
+        return narrow ? (T)pgi_load_words((const float *)p) : pgi_load_words((const T *)p);
     }
     __device__ values load(const char *p, int narrow) const
     {
@@ -19614,34 +19663,25 @@ template <class T> static __device__ inline int pgi_march_step(const pgi_axis<T>
     return pgi_is_outer(a, up, x) ? 0 : pgi_cell_step(a, up, x);
 }
 
-// Whether all faces of these cells are open, but those of axes with one cell
-template <int C>
-static __device__ inline int pgi_are_all_whole(const pgi_lanes<unsigned char, C> &kind, unsigned absent)
-{
-    unsigned all = ~0u, some = 0;
-    PGI_UNROLLED
-    for (int m = 0; m < C; m++) all &= kind.v[m], some |= kind.v[m];
-    return ((all | absent) & (PGI_OPEN | PGI_LIVE)) == (PGI_OPEN | PGI_LIVE) && !(some & absent);
-}
 // The bricks of planes k0 to k1 of a column, which are 32 at most: bit q for the one q above that of plane k0.
 static __device__ inline unsigned pgi_fluid_along(const pgi_bricks &b, int i, int j, int k0, int k1)
 {
     if (!b.words) return ~0u;
     const int first = k0 >> b.shift[2], last = (k1 - 1) >> b.shift[2], turn = first & 31;
-    const unsigned *const word = b.words + (i >> b.shift[0]) + b.n[0] * (j >> b.shift[1]) +
-                                 (int64_t)b.n[0] * b.n[1] * (first >> 5);
+    const unsigned *const word =
+        b.words + (i >> b.shift[0]) + b.n[0] * (j >> b.shift[1]) + (int64_t)b.n[0] * b.n[1] * (first >> 5);
     const unsigned next = last >> 5 > first >> 5 ? word[(int64_t)b.n[0] * b.n[1]] : 0;
     return *word >> turn | (turn ? next << (32 - turn) : 0);
 }
 
 // Values of the cells of a thread in a plane, and of those beside them
-template <class T> struct pgi_march_values {
+template <class T, int WHOLE> struct pgi_march_values {
     enum { C = 16 / (int)sizeof(T) };
+    pgi_abreast_cells<T, WHOLE> row;
     pgi_lanes<T, C> before, now, above, south, north;
     T west, east;
-    int count;    // of the cells
     __device__ T left(int m) const { return m > 0 ? now.v[m > 0 ? m - 1 : 0] : west; }
-    __device__ T right(int m) const { return m + 1 < count ? now.v[m + 1 < C ? m + 1 : m] : east; }
+    __device__ T right(int m) const { return m + 1 < row.count() ? now.v[m + 1 < C ? m + 1 : m] : east; }
 };
 // What links these cells, to the upper neighbours and to those below, and their shifts
 template <class T> struct pgi_march_links {
@@ -19649,9 +19689,9 @@ template <class T> struct pgi_march_links {
     T west;
 };
 // A v of cell m, and the diagonal, by links
-template <class T>
-static __device__ __forceinline__ void pgi_multiply_links(const pgi_march_values<T> &v, const pgi_march_links<T> &l,
-                                                          int m, T *au, T *diagonal)
+template <class T, int WHOLE>
+static __device__ __forceinline__ void pgi_multiply_links(const pgi_march_values<T, WHOLE> &v,
+                                                          const pgi_march_links<T> &l, int m, T *au, T *diagonal)
 {
     const T x = v.now.v[m], c[6] = {m > 0 ? l.to[0].v[m > 0 ? m - 1 : 0] : l.west,
                                     l.to[0].v[m],
@@ -19664,205 +19704,344 @@ static __device__ __forceinline__ void pgi_multiply_links(const pgi_march_values
     *au += c[5] * (x - v.above.v[m]) + c[4] * (x - v.before.v[m]);
     *diagonal = l.shift.v[m] + (c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]);
 }
-// The same by the bytes of a mask. out: the faces that are the box's
-template <class T>
-static __device__ __forceinline__ void pgi_multiply_bytes(const pgi_cell_operator<T> &a, const pgi_march_values<T> &v,
-                                                          unsigned open, unsigned out, T alpha, int m, T *au,
-                                                          T *diagonal)
+// The same by the byte of a mask, of faces inside the box: beyond its ends v is taken to be that of the cell itself. Of
+// most cells all faces are open.
+template <int ALL, class T, int WHOLE>
+static __device__ __forceinline__ T pgi_multiply_byte(const pgi_cell_operator<T> &a,
+                                                      const pgi_march_values<T, WHOLE> &v, unsigned open, T alpha,
+                                                      int m)
 {
     const T x = v.now.v[m], zero = 0;
     const auto along = [&](int d, T low, T high) {
-        return a.even[d] * ((open >> 2 * d & 1 ? x - low : zero) + (open >> (2 * d + 1) & 1 ? x - high : zero));
+        return a.even[d] *
+               ((ALL || open >> 2 * d & 1 ? x - low : zero) + (ALL || open >> (2 * d + 1) & 1 ? x - high : zero));
     };
-    *au = open ? alpha * x : zero;
-    *au += along(0, v.left(m), v.right(m));
-    *au += along(1, v.south.v[m], v.north.v[m]);
-    *au += along(2, v.before.v[m], v.above.v[m]);
-    *diagonal = open ? alpha : zero;
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) *diagonal += open & ~out & 1u << q ? a.even[q / 2] : zero;
-    PGI_ROLLED
-    for (int q = 0; q < 6 && out; q++)
-        if (out >> q & 1) *au += a.end(q) * x, *diagonal += a.end(q);
+    return (alpha * x + along(0, v.left(m), v.right(m))) +
+           (along(1, v.south.v[m], v.north.v[m]) + along(2, v.before.v[m], v.above.v[m]));
+}
+// What bytes mean for the diagonal, in shared memory: by all faces of a cell inside the box, and by those at its ends
+template <class T> struct pgi_byte_tables {
+    enum { KINDS = PGI_OPEN + PGI_LIVE + 1, ENDS = PGI_OPEN + 1 };
+    T inverse[KINDS], diagonal[KINDS], end[ENDS];
+    __device__ void fill(const pgi_cell_operator<T> &a)
+    {
+        for (int kind = (int)(threadIdx.x + blockDim.x * threadIdx.y); kind < KINDS; kind += PGI_BLOCK) {
+            T inside = kind & PGI_LIVE ? a.alpha() : (T)0, ends = 0;
+            PGI_UNROLLED
+            for (int q = 0; q < 6; q++) {
+                inside += kind >> q & 1 ? a.even[q / 2] : (T)0;
+                ends += kind >> q & 1 ? a.end(q) : (T)0;
+            }
+            diagonal[kind] = inside, inverse[kind] = inside > 0 ? 1 / inside : (T)0;
+            if (kind < ENDS) end[kind] = ends;
+        }
+        __syncthreads();
+    }
+};
+
+// Has what a march needs in its next plane on its way to the L2 cache.
+static __device__ __forceinline__ void pgi_ask_for(const void *p)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
+#else
+    (void)p;
+#endif
 }
 
-// Columns of a march, from plane to plane.
-template <class T, template <class> class RECURRENCE, int FORM, int WHOLE>
-static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, const pgi_vectors &g, const pgi_tile &t,
-                                                         int i, int some, const pgi_krylov_steps<T> &steps,
-                                                         const double (&unit)[2], double *sums)
+// The cells of a thread in a plane, and the steps to those beside them, 0 where there are none
+struct pgi_march_place {
+    int i, j, count, west, east, south, north;
+    unsigned ends;    // a byte for each: bit q, it is at the box's end in direction q, z left out
+};
+template <class T>
+static __device__ inline pgi_march_place pgi_place_of(const pgi_axis<T> *axis, int i, int j, int count)
 {
-    typedef RECURRENCE<T> point;
+    const int last = i + count - 1;
+    const unsigned y = (pgi_is_outer(axis[1], 0, j) ? 4u : 0u) | (pgi_is_outer(axis[1], 1, j) ? 8u : 0u);
+    return {i,
+            j,
+            count,
+            pgi_march_step(axis[0], 0, i),
+            count - 1 + pgi_march_step(axis[0], 1, last),
+            pgi_march_step(axis[1], 0, j),
+            pgi_march_step(axis[1], 1, j),
+            y * 0x01010101u | (pgi_is_outer(axis[0], 0, i) ? 1u : 0u) |
+                (pgi_is_outer(axis[0], 1, last) ? 2u << 8 * (count - 1) : 0u)};
+}
+
+// Bytes as one word, the first one lowest
+template <int C> static __device__ inline unsigned pgi_word_of(const pgi_lanes<unsigned char, C> &v)
+{
+    unsigned word = 0;
+    memcpy(&word, &v, sizeof v);
+    return word;
+}
+
+// The operator in a plane of a march: A v of a thread's cells and 1 / diagonal. One struct for each form; begin() is
+// told of the plane where a run begins, load() of every one.
+template <class T, int FORM, int WHOLE> struct pgi_march_form;
+template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_BYTES, WHOLE> {
     typedef pgi_abreast_cells<T, WHOLE> abreast;
-    typedef typename abreast::values values;
-    enum {
-        C = abreast::C,
-        BRICK = 1 << PGI_BRICK_BITS,
-        NARROW = point::NARROW & 1,
-        BYTES = FORM == PGI_FORM_BYTES,
-        RHS = point::PRODUCT ? 1 : 0    // of rows: counts with the measure
-    };
-    const pgi_axis<T> *const axis = o.a.b.axis;
-    const int nx = axis[0].n, j = t.j;
-    const int64_t plane = (int64_t)nx * axis[1].n;
-    const abreast row = {some};
-    const int count = row.count(), last = i + count - 1, west = pgi_march_step(axis[0], 0, i),
-              east = count - 1 + pgi_march_step(axis[0], 1, last);
-    const int64_t south = pgi_march_step(axis[1], 0, j), north = pgi_march_step(axis[1], 1, j) * g.v[0].sj;
-    const unsigned absent = (axis[0].n == 1 ? 3u : 0u) | (axis[1].n == 1 ? 12u : 0u) | (axis[2].n == 1 ? 48u : 0u),
-                   ends = (pgi_is_outer(axis[0], 0, i) ? 1u : 0u) | (pgi_is_outer(axis[0], 1, last) ? 2u : 0u) |
-                          (pgi_is_outer(axis[1], 0, j) ? 4u : 0u) | (pgi_is_outer(axis[1], 1, j) ? 8u : 0u);
-    char *p[point::VECTORS];
-    PGI_UNROLLED
-    for (int q = 0; q < point::VECTORS; q++)
-        p[q] = (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + t.k0 * g.v[q].sk);
-    int64_t c = i + (int64_t)nx * j + t.k0 * plane;
-    const auto beside = [&](int64_t e) { return row.load(p[0] + e * (NARROW ? sizeof(float) : sizeof(T)), NARROW); };
+    enum { C = abreast::C };
+    typedef typename abreast::index index;
+    pgi_lanes<unsigned char, C> kind;
+    __device__ void ask_for(const pgi_march<T> &o, index c) const { pgi_ask_for(o.a.kind + c); }
+    __device__ void begin(const pgi_march<T> &, const abreast &, index) {}
+    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_place &, index c, int)
+    {
+        kind = row.get(o.a.kind + c);
+    }
+    template <int DIAGONAL> __device__ void multiply(const pgi_march<T> &o, const pgi_march_values<T, WHOLE> &x,
+                                                     const pgi_march_place &at, int k, T alpha,
+                                                     const pgi_byte_tables<T> *by, T (&au)[C], T (&inverse)[C]) const
+    {
+        enum : unsigned { EACH = C == 4 ? 0x01010101u : 0x0101u, ALL = PGI_OPEN * EACH };
+        const pgi_axis<T> &z = o.a.b.axis[2];
+        const unsigned word = pgi_word_of(kind), ends = at.ends | (pgi_is_outer(z, 0, k) ? 16 * EACH : 0u) |
+                                                        (pgi_is_outer(z, 1, k) ? 32 * EACH : 0u);
+        if (C == 4 && ((word | ends) & ALL) == ALL) {
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) au[m] = pgi_multiply_byte<1>(o.a, x, 0, alpha, m);
+        } else {
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) au[m] = pgi_multiply_byte<0>(o.a, x, word >> 8 * m, alpha, m);
+        }
+        if constexpr (DIAGONAL) {
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) inverse[m] = by->inverse[word >> 8 * m & (PGI_OPEN | PGI_LIVE)];
+        }
+        if (!(word & ends)) return;    // no Dirichlet or Robin value on the box here
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) {
+            const unsigned here = ends >> 8 * m & PGI_OPEN, open = word >> 8 * m & (PGI_OPEN | PGI_LIVE);
+            const T end = by->end[open & here];
+            au[m] += end * x.now.v[m];
+            if constexpr (DIAGONAL) {
+                const T diagonal = by->diagonal[open & ~here] + end;
+                inverse[m] = diagonal > 0 ? pgi_quick_reciprocal(diagonal) : (T)0;
+            }
+        }
+    }
+};
+template <class T, int FORM, int WHOLE> struct pgi_march_form {
+    typedef pgi_abreast_cells<T, WHOLE> abreast;
+    typedef typename abreast::index index;
+    enum { C = abreast::C, ROWS = FORM == PGI_FORM_ROWS };
+    pgi_march_links<T> link;
+    pgi_lanes<unsigned char, C> kind;
+    __device__ void ask_for(const pgi_march<T> &o, index c) const
+    {
+        if (ROWS) pgi_ask_for(o.rows + c);
+    }
     // The links of cells along axis d, from the one at `cell` on
-    const auto links_at = [&](int d, int64_t cell) {
-        if constexpr (FORM == PGI_FORM_ROWS) {
+    static __device__ pgi_lanes<T, C> links_at(const pgi_march<T> &o, const abreast &row, int d, index cell)
+    {
+        if constexpr (ROWS) {
             const pgi_lanes<pgi_stored_row, C> stored = row.get(o.rows + cell);
-            values v;
+            pgi_lanes<T, C> v;
             PGI_UNROLLED
             for (int m = 0; m < C; m++) v.v[m] = (T)pgi_from_bf16(stored.v[m].c[d]);
             return v;
         } else {
             return row.get(o.link[d] + cell);
         }
-    };
-    const T alpha = FORM == PGI_FORM_ROWS ? (T)0 : o.a.alpha(),
-            whole = alpha + 2 * (o.a.even[0] + o.a.even[1] + o.a.even[2]),
-            inverse_of_whole = point::DIAGONAL && BYTES ? 1 / whole : (T)0;
-    // What was asked for in every brick would be waited for there.
-    const unsigned fluid = pgi_fluid_along(o.bricks, i, j, t.k0, t.k1);
-    const int brick = o.bricks.words ? o.bricks.shift[2] : 31;
-    pgi_march_values<T> x;
-    pgi_march_links<T> link;
-    x.count = count;
-    int ready = 0;
-    for (int k = t.k0; k < t.k1; k++) {
-        if ((!ready || k % BRICK == 0) && !(fluid >> ((k >> brick) - (t.k0 >> brick)) & 1)) {
-            ready = 0;
-        } else {
-            const int down = pgi_march_step(axis[2], 0, k), up = pgi_march_step(axis[2], 1, k);
-            if (!ready) {
-                if (point::PRODUCT) x.before = beside(down * g.v[0].sk);
-                x.now = beside(0);
-                if constexpr (!BYTES) link.to[2] = links_at(2, c + down * plane);
-                ready = 1;
+    }
+    __device__ void begin(const pgi_march<T> &o, const abreast &row, index below)
+    {
+        link.to[2] = links_at(o, row, 2, below);
+    }
+    // What is below a first plane, or beside a first row, is counted 0 times: a branch would hold up what is loaded.
+    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_place &at, index c, int down)
+    {
+        const T none = 0;
+        const int nx = o.a.b.axis[0].n;
+        link.below = link.to[2], link.south = links_at(o, row, 1, c + (index)at.south * nx);
+        if constexpr (ROWS) {
+            const pgi_lanes<pgi_stored_row, C> stored = row.get(o.rows + c);
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) {
+                PGI_UNROLLED
+                for (int d = 0; d < 3; d++) link.to[d].v[m] = (T)pgi_from_bf16(stored.v[m].c[d]);
+                link.shift.v[m] = (T)pgi_from_bf16(stored.v[m].s);
             }
-            x.above = beside(up * g.v[0].sk);
+            link.west = at.west ? (T)pgi_from_bf16(o.rows[(index)(c + at.west)].c[0]) : none;
+        } else {
+            kind = row.get(o.a.kind + c);
+            PGI_UNROLLED
+            for (int d = 0; d < 3; d++) link.to[d] = links_at(o, row, d, c);
+            link.shift = row.get(o.shift + c);
+            link.west = at.west ? o.link[0][(index)(c + at.west)] : none;
+        }
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) {
+            link.south.v[m] = at.south ? link.south.v[m] : none;
+            link.below.v[m] = down ? link.below.v[m] : none;
+        }
+    }
+    template <int DIAGONAL> __device__ void multiply(const pgi_march<T> &o, const pgi_march_values<T, WHOLE> &x,
+                                                     const pgi_march_place &at, int k, T alpha,
+                                                     const pgi_byte_tables<T> *, T (&au)[C], T (&inverse)[C]) const
+    {
+        const int nx = o.a.b.axis[0].n;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) {
+            T diagonal;
+            pgi_multiply_links(x, link, m, &au[m], &diagonal);
+            if constexpr (!ROWS) {
+                if (!o.a.is_uniform) {
+                    const T over =
+                        (T)(o.mean_weight / pgi_cell_weight(o.a.b, at.i + m < nx ? at.i + m : nx - 1, at.j, k));
+                    au[m] *= over, diagonal *= over;
+                }
+                if (kind.v[m] & PGI_LIVE) au[m] += alpha * x.now.v[m], diagonal += alpha;
+            }
+            if constexpr (DIAGONAL) inverse[m] = diagonal > 0 ? pgi_quick_reciprocal(diagonal) : (T)0;
+        }
+    }
+};
+
+// Do all cells weigh the same, so that their weight is left to the end of the kernel? With an operator of bytes.
+template <class T, template <class> class RECURRENCE, int FORM> static PGI_HD constexpr int pgi_is_alike()
+{
+    return FORM == PGI_FORM_BYTES && (RECURRENCE<T>::PRODUCT || RECURRENCE<T>::DIAGONAL);
+}
+// One plane of a march: the recurrence at the cells of a thread, and what it adds to the sums
+template <class T, template <class> class RECURRENCE, int FORM, int C>
+static __device__ __forceinline__ void pgi_recur_in_plane(const pgi_march<T> &o, const pgi_march_place &at, int count,
+                                                          int k, const pgi_krylov_steps<T> &steps,
+                                                          const pgi_lanes<T, C> &own,
+                                                          pgi_lanes<T, C> (&v)[RECURRENCE<T>::VECTORS],
+                                                          const T (&au)[C], const T (&inverse)[C],
+                                                          const double (&unit)[2], double *sums)
+{
+    typedef RECURRENCE<T> point;
+    enum {
+        RHS = point::PRODUCT ? 1 : 0,                // of rows: counts with the measure
+        UNIT = sizeof(T) == sizeof(float) ? 1 : 0    // may the factors of a product have units of their own?
+    };
+    const int nx = o.a.b.axis[0].n;
+    PGI_UNROLLED
+    for (int m = 0; m < C; m++) {
+        const auto weight = [&]() { return pgi_cell_weight(o.a.b, at.i + m < nx ? at.i + m : nx - 1, at.j, k); };
+        T value[point::VECTORS];
+        pgi_term<T> dot[point::DOTS + 1];
+        value[0] = own.v[m];
+        PGI_UNROLLED
+        for (int q = 1; q < point::VECTORS; q++) value[q] = point::READ >> q & 1 ? v[q].v[m] : (T)0;
+        if constexpr (FORM == PGI_FORM_ROWS) value[RHS] *= (T)(o.a.is_uniform ? o.measure : o.measure * weight());
+        point::at(steps, value, au[m], inverse[m], dot);
+        PGI_UNROLLED
+        for (int q = 1; q < point::VECTORS; q++) v[q].v[m] = value[q];
+        if ((point::DOTS == 0 && point::NORM < 0) || m >= count) continue;
+        const double w = pgi_is_alike<T, RECURRENCE, FORM>() ? 1
+                         : o.a.is_uniform                    ? o.mean_weight
+                                                             : weight(),
+                     e = unit[0] * (double)value[point::NORM >= 0 ? point::NORM : 0];
+        if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
+        PGI_UNROLLED
+        for (int q = 0; q < point::DOTS; q++)
+            sums[4 + q] += w * (unit[0] * (double)dot[q].x) * (unit[UNIT] * (double)dot[q].y);
+    }
+}
+
+// Columns of a march, from plane to plane.
+template <class T, template <class> class RECURRENCE, int FORM, int WHOLE>
+static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, const pgi_vectors &g, const pgi_tile &t,
+                                                         const pgi_march_place &at, const pgi_byte_tables<T> *tables,
+                                                         const pgi_krylov_steps<T> &steps, const double (&unit)[2],
+                                                         double *sums)
+{
+    typedef RECURRENCE<T> point;
+    typedef pgi_abreast_cells<T, WHOLE> abreast;
+    typedef typename abreast::values values;
+    typedef typename abreast::step step;
+    typedef typename abreast::index index;
+    enum { C = abreast::C, NARROW = point::NARROW & 1, OPERATOR = point::PRODUCT || point::DIAGONAL };
+    const pgi_axis<T> *const axis = o.a.b.axis;
+    const step south = at.south * (step)g.v[0].sj, north = at.north * (step)g.v[0].sj;
+    const abreast row = {at.count};
+    const auto bytes = [](int q) { return (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T)); };
+    const char *base[point::VECTORS];    // in the first plane
+    PGI_UNROLLED
+    for (int q = 0; q < point::VECTORS; q++)
+        base[q] =
+            (const char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, at.i + at.j * g.v[q].sj + t.k0 * g.v[q].sk);
+    step e[WHOLE ? 1 : point::VECTORS] = {0};    // from there to the one where the march is
+    const auto place = [&](int q, step more) { return base[q] + (step)(e[WHOLE ? 0 : q] + more) * bytes(q); };
+    const index plane = (index)pgi_plane_of(o.a.b);
+    index c = (index)pgi_cell_at(o.a.b, at.i, at.j, t.k0);
+    const auto beside = [&](step more) { return row.load(place(0, more), NARROW); };
+    const int last = axis[2].n - 1;
+    const T alpha = FORM == PGI_FORM_ROWS ? (T)0 : o.a.alpha();
+    // What was asked for in every brick would be waited for there. The lowest bit is that of the brick of plane k.
+    int fluid = (int)pgi_fluid_along(o.bricks, at.i, at.j, t.k0, t.k1);
+    const int in_brick = o.bricks.words ? (1 << o.bricks.shift[2]) - 1 : ~0;
+    pgi_march_values<T, WHOLE> x;
+    pgi_march_form<T, FORM, WHOLE> a;
+    x.row = row;
+    int wet = 0;    // in a brick with fluid
+    for (int k = t.k0; k < t.k1; k++) {
+        if (k == t.k0 || (k & in_brick) == 0) {
+            const int before = wet;
+            if (k > t.k0) fluid >>= 1;
+            wet = fluid & 1;
+            if (wet && !before) {
+                const int down = pgi_march_step(axis[2], 0, k);
+                if (point::PRODUCT) x.before = row.load(place(0, 0) + down * g.v[0].sk * bytes(0), NARROW);
+                x.now = beside(0);
+                if (OPERATOR) a.begin(o, row, c + (index)down * plane);
+            }
+        }
+        if (wet) {
+            const char *above = place(0, k < last ? (step)g.v[0].sk : 0);
+            if (k == last) above += pgi_march_step(axis[2], 1, last) * g.v[0].sk * bytes(0);
+            x.above = row.load(above, NARROW);
             if (point::PRODUCT) {
-                x.south = beside(south * g.v[0].sj), x.north = beside(north);
-                x.west = pgi_value_of<T>(p[0], NARROW, west), x.east = pgi_value_of<T>(p[0], NARROW, east);
+                x.south = beside(south), x.north = beside(north);
+                x.west = row.value(place(0, at.west), NARROW), x.east = row.value(place(0, at.east), NARROW);
             } else {
                 x.before = x.south = x.north = x.now, x.west = x.east = 0;
             }
-            pgi_lanes<unsigned char, C> kind;
-            if constexpr (FORM != PGI_FORM_ROWS) kind = row.get(o.a.kind + c);
+            if (OPERATOR) a.load(o, row, at, c, pgi_march_step(axis[2], 0, k));
             values v[point::VECTORS];
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
-                if (point::READ >> q & 1) v[q] = row.load(p[q], point::NARROW >> q & 1);
-            if constexpr (!BYTES) {
-                const T none = 0;
-                link.below = link.to[2], link.south = links_at(1, c + south * nx);
-                if constexpr (FORM == PGI_FORM_LINKS) {
-                    PGI_UNROLLED
-                    for (int d = 0; d < 3; d++) link.to[d] = links_at(d, c);
-                    link.shift = row.get(o.shift + c);
-                    link.west = west ? o.link[0][c + west] : none;
-                } else {
-                    const pgi_lanes<pgi_stored_row, C> stored = row.get(o.rows + c);
-                    PGI_UNROLLED
-                    for (int m = 0; m < C; m++) {
-                        PGI_UNROLLED
-                        for (int d = 0; d < 3; d++) link.to[d].v[m] = (T)pgi_from_bf16(stored.v[m].c[d]);
-                        link.shift.v[m] = (T)pgi_from_bf16(stored.v[m].s);
-                    }
-                    link.west = west ? (T)pgi_from_bf16(o.rows[c + west].c[0]) : none;
-                }
+                if (point::READ >> q & 1) v[q] = row.load(place(q, 0), point::NARROW >> q & 1);
+            if (k + 1 < t.k1 && k + 1 < last) {
+                pgi_ask_for(place(0, 2 * (step)g.v[0].sk));
                 PGI_UNROLLED
-                for (int m = 0; m < C; m++) {
-                    link.south.v[m] = south ? link.south.v[m] : none;
-                    link.below.v[m] = down ? link.below.v[m] : none;
-                }
+                for (int q = 1; q < point::VECTORS; q++)
+                    if (point::READ >> q & 1) pgi_ask_for(place(q, (step)g.v[q].sk));
+                if (OPERATOR) a.ask_for(o, (index)(c + plane));
             }
-            const unsigned edges = ends | (pgi_is_outer(axis[2], 0, k) ? 16u : 0u) |
-                                   (pgi_is_outer(axis[2], 1, k) ? 32u : 0u);
-            T au[C], inverse[C];
-            // Of most cells all faces are open, which one word tells of all of a thread.
-            int all_whole = 0;
-            if constexpr (BYTES) all_whole = pgi_are_all_whole(kind, absent) && !(edges & ~absent);
-            if (all_whole) {
-                PGI_UNROLLED
-                for (int m = 0; m < C; m++) {
-                    const T own = x.now.v[m];
-                    au[m] = alpha * own + o.a.even[0] * ((own - x.left(m)) + (own - x.right(m)));
-                    au[m] += o.a.even[1] * ((own - x.south.v[m]) + (own - x.north.v[m]));
-                    au[m] += o.a.even[2] * ((own - x.before.v[m]) + (own - x.above.v[m]));
-                    inverse[m] = inverse_of_whole;
-                }
-            } else {
-                PGI_UNROLLED
-                for (int m = 0; m < C; m++) {
-                    T diagonal;
-                    if constexpr (BYTES) {
-                        const unsigned open = kind.v[m] & PGI_LIVE ? kind.v[m] : 0,
-                                       out = open & edges & ~(m > 0 ? 1u : 0u) & ~(m + 1 < count ? 2u : 0u);
-                        pgi_multiply_bytes(o.a, x, open, out, alpha, m, &au[m], &diagonal);
-                    } else {
-                        pgi_multiply_links(x, link, m, &au[m], &diagonal);
-                    }
-                    if constexpr (FORM == PGI_FORM_LINKS) {
-                        if (!o.a.is_uniform) {
-                            const int at = i + m < nx ? i + m : last;
-                            const T over = (T)(o.mean_weight / pgi_cell_weight(o.a.b, at, j, k));
-                            au[m] *= over, diagonal *= over;
-                        }
-                        if (kind.v[m] & PGI_LIVE) au[m] += alpha * x.now.v[m], diagonal += alpha;
-                    }
-                    inverse[m] = point::DIAGONAL && diagonal > 0 ? pgi_quick_reciprocal(diagonal) : (T)0;
-                }
-            }
-            PGI_UNROLLED
-            for (int m = 0; m < C; m++) {
-                const int at = i + m < nx ? i + m : last;
-                T value[point::VECTORS];
-                pgi_term<T> dot[point::DOTS + 1];
-                value[0] = x.now.v[m];
-                PGI_UNROLLED
-                for (int q = 1; q < point::VECTORS; q++) value[q] = point::READ >> q & 1 ? v[q].v[m] : (T)0;
-                if constexpr (FORM == PGI_FORM_ROWS)
-                    value[RHS] *= (T)(o.a.is_uniform ? o.measure : o.measure * pgi_cell_weight(o.a.b, at, j, k));
-                point::at(steps, value, au[m], inverse[m], dot);
-                PGI_UNROLLED
-                for (int q = 1; q < point::VECTORS; q++) v[q].v[m] = value[q];
-                if (m >= count) continue;
-                const double w = o.a.is_uniform ? o.mean_weight : pgi_cell_weight(o.a.b, at, j, k),
-                             e = unit[0] * (double)value[point::NORM >= 0 ? point::NORM : 0];
-                if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
-                PGI_UNROLLED
-                for (int q = 0; q < point::DOTS; q++)
-                    sums[4 + q] += w * (unit[0] * (double)dot[q].x) * (unit[1] * (double)dot[q].y);
-            }
+            T au[C] = {0}, inverse[C] = {0};
+            if (OPERATOR) a.template multiply<point::DIAGONAL>(o, x, at, k, alpha, tables, au, inverse);
+            pgi_recur_in_plane<T, RECURRENCE, FORM, C>(o, at, row.count(), k, steps, x.now, v, au, inverse, unit, sums);
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
-                if (point::WRITTEN >> q & 1) row.store(p[q], point::NARROW >> q & 1, v[q]);
+                if (point::WRITTEN >> q & 1) row.store((char *)place(q, 0), point::NARROW >> q & 1, v[q]);
             x.before = x.now, x.now = x.above;
         }
         PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++)
-            p[q] += g.v[q].sk * (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
+        for (int q = 0; q < (WHOLE ? 1 : point::VECTORS); q++) e[q] += (step)g.v[q].sk;
         c += plane;
     }
 }
 
+// Blocks that a multiprocessor is to hold: two where with three the loads of a plane would wait for each other, as
+// there are not registers enough for all at once.
+template <class T, template <class> class RECURRENCE, int FORM> static constexpr int pgi_march_blocks()
+{
+    enum { MANY = sizeof(T) == sizeof(double) && RECURRENCE<T>::VECTORS > 2 && RECURRENCE<T>::DOTS > 0 };
+    return FORM == PGI_FORM_BYTES && !MANY ? 3 : 2;
+}
+
 // Computes a recurrence with the product A v[0] among cells, and its sums
-// Block: threads with 16 bytes of a row each, marching in z   Shared: none   Moves the words of the vectors and, a cell,
-// a byte of the mask, that and 4 words of links, or a row of 8 bytes
+// Block: threads with 16 bytes of a row each, marching in z   Shared: diagonals by bytes
+// Moves the words of the vectors and, a cell, a byte of the mask, that and 4 words of links, or a row of 8 bytes
 template <class T, template <class> class RECURRENCE, int FORM>
-static __global__ void __launch_bounds__(PGI_BLOCK, FORM == PGI_FORM_BYTES ? 3 : 2)
+static __global__ void __launch_bounds__(PGI_BLOCK, (pgi_march_blocks<T, RECURRENCE, FORM>()))
     pgi_march_kernel(const __grid_constant__ pgi_march<T> o, const __grid_constant__ pgi_vectors g, double *partials,
                      pgi_state *state, pgi_shape h, int again)
 {
@@ -19877,23 +20056,38 @@ static __global__ void __launch_bounds__(PGI_BLOCK, FORM == PGI_FORM_BYTES ? 3 :
     if (o.of_cycle) unit[0] *= state->cycle_unit / state->scale, unit[1] /= state->scale;
     pgi_krylov_steps<T> steps(state);
     if (o.omega != 0) steps.omega = o.omega;
-    int fits = nx % C == 0;
+    const pgi_byte_tables<T> *tables = NULL;
+    if constexpr (FORM == PGI_FORM_BYTES && (point::PRODUCT || point::DIAGONAL)) {
+        __shared__ pgi_byte_tables<T> of_block;
+        of_block.fill(o.a);
+        tables = &of_block;
+    }
+    // Whether rows are whole, and 32 bits count what they must: see pgi_counts_of
+    int fits = nx % C == 0 && pgi_plane_of(o.a.b) * o.a.b.axis[2].n <= UINT_MAX;
     PGI_UNROLLED
     for (int q = 0; q < point::VECTORS; q++) {
         const char *const first = (const char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, 0);
         fits = fits && (uintptr_t)first % (C * (point::NARROW >> q & 1 ? sizeof(float) : sizeof(T))) == 0 &&
-               g.v[q].sj % C == 0 && g.v[q].sk % C == 0;
+               g.v[q].sj % C == 0 && g.v[q].sk % C == 0 && g.v[q].sk == g.v[0].sk &&
+               g.v[q].sk * (h.kc + 1) <= INT_MAX && g.v[q].sj * ny <= INT_MAX;
     }
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
         const int i = C * t.i, left = nx - i;
         if (left <= 0 || t.j >= ny) continue;
+        const pgi_march_place at = pgi_place_of(o.a.b.axis, i, t.j, left < C ? left : (int)C);
         if (fits)
-            pgi_march_columns<T, RECURRENCE, FORM, 1>(o, g, t, i, C, steps, unit, sums);
+            pgi_march_columns<T, RECURRENCE, FORM, 1>(o, g, t, at, tables, steps, unit, sums);
         else
-            pgi_march_columns<T, RECURRENCE, FORM, 0>(o, g, t, i, left < C ? left : (int)C, steps, unit, sums);
+            pgi_march_columns<T, RECURRENCE, FORM, 0>(o, g, t, at, tables, steps, unit, sums);
     }
     if (point::DOTS == 0 && point::NORM < 0) return;
+    if constexpr (pgi_is_alike<T, RECURRENCE, FORM>()) {
+        const double w = o.mean_weight;
+        sums[0] *= w, sums[2] *= w;
+        PGI_UNROLLED
+        for (int q = 0; q < point::DOTS; q++) sums[4 + q] *= w;
+    }
     if (pgi_finish_sums<point::DOTS>(sums, partials, state, o.magnitude ? state->magnitude : state->sums, FIRST,
                                      4 + point::DOTS))
         state->unit_of_sums = unit_of_sums;
@@ -19903,11 +20097,15 @@ static void pgi_launch_march(pg_solver *s, const pgi_march<T> &o, const pgi_vect
 {
     enum { C = pgi_abreast_cells<T, 1>::C };
     const pgi_axis<T> *const axis = o.a.b.axis;
-    const int sums = RECURRENCE<T>::DOTS > 0 || RECURRENCE<T>::NORM >= 0, together = FORM == PGI_FORM_BYTES ? 3 : 2;
+    const int sums = RECURRENCE<T>::DOTS > 0 || RECURRENCE<T>::NORM >= 0,
+              together = pgi_march_blocks<T, RECURRENCE, FORM>();
     const pgi_shape h = pgi_shape_of(s, (axis[0].n + C - 1) / C, axis[1].n, axis[2].n, PGI_MARCH, 1, 1, together);
     const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = together * (int64_t)s->multiprocessors;
-    PGI_LAUNCH_EARLY(s, !sums ? h.blocks : wanted < resident ? wanted : resident, pgi_threads(h), 0,
-                     (pgi_march_kernel<T, RECURRENCE, FORM>), o, g, s->partials, s->state, h, again);
+    PGI_LAUNCH_EARLY(s,
+                     !sums               ? h.blocks
+                     : wanted < resident ? wanted
+                                         : resident,
+                     pgi_threads(h), 0, (pgi_march_kernel<T, RECURRENCE, FORM>), o, g, s->partials, s->state, h, again);
 }
 template <class T, template <class> class RECURRENCE>
 static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_bricks &bricks,
@@ -22635,7 +22833,12 @@ template <class T> struct pgi_lattice_line {
         return value;
     }
 };
-enum pgi_smoothing { PGI_STEP_FROM_ZERO, PGI_STEP, PGI_STEP_RESIDUAL };
+enum pgi_smoothing {
+    PGI_STEP_FROM_ZERO,
+    PGI_STEP,
+    PGI_STEP_RESIDUAL,
+    PGI_STEP_WITH_PRODUCT    // on GPUs, by bytes
+};
 // On the CPU: to = omega D^-1 f, to = u + omega D^-1 (f - A u), or to = f - A u
 template <class T> struct pgi_smooth_rows {
     pgi_lattice l;
@@ -22710,6 +22913,7 @@ template <class T> struct pgi_smoother {
         pgi_march<T> o;
         memset(&o, 0, sizeof o);
         o.a = pgi_operator_of<T>(s, &s->level[0]), o.bricks = bricks, o.omega = omega;
+        o.mean_weight = s->obstacles.mean_weight, o.of_cycle = s->mixed;
         if (form == PGI_FORM_BYTES) return o;
         o.rows = l.rows, o.measure = measures.all > 0 ? measures.all : measures.unit, o.a.is_uniform = measures.all > 0;
         for (int d = 0; d < 3; d++) o.a.b.axis[d].n = l.n[d];
@@ -22718,6 +22922,8 @@ template <class T> struct pgi_smoother {
     void march(int what, pgi_grid u, pgi_grid f, pgi_grid to, T omega) const
     {
         const pgi_march<T> o = operand(omega);
+        if (what == PGI_STEP_WITH_PRODUCT)
+            return pgi_launch_march<T, pgi_of_last_step, PGI_FORM_BYTES>(s, o, {{u, f, to}});
         const auto run = [&](auto form) {
             enum { FORM = decltype(form)::value };
             if (what == PGI_STEP_FROM_ZERO) return pgi_launch_march<T, pgi_of_first_step, FORM>(s, o, {{f, to}});
@@ -22730,11 +22936,15 @@ template <class T> struct pgi_smoother {
             run(pgi_constant<PGI_FORM_ROWS>());
     }
 #endif
-    // Steps from u, or from 0. They exchange u and other.
-    void smooth(pgi_grid *u, pgi_grid *other, pgi_grid f, int steps, int from_zero) const
+    // Steps from u, or from 0. They exchange u and other. with_product: the last one sums <u, f>, see
+    // pgi_last_step_sums.
+    void smooth(pgi_grid *u, pgi_grid *other, pgi_grid f, int steps, int from_zero, int with_product = 0) const
     {
         for (int q = 0; q < steps; q++) {
-            step(from_zero && q == 0 ? PGI_STEP_FROM_ZERO : PGI_STEP, *u, f, *other, factor(steps, q));
+            const int what = from_zero && q == 0              ? PGI_STEP_FROM_ZERO
+                             : with_product && q == steps - 1 ? PGI_STEP_WITH_PRODUCT
+                                                              : PGI_STEP;
+            step(what, *u, f, *other, factor(steps, q));
             const pgi_grid before = *u;
             *u = *other, *other = before;
         }
@@ -23194,7 +23404,12 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
                                             sizeof(T) == sizeof(float), e,
                                             1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state};
     pgi_prolong<T>(s, correction, o->bricks, pgi_coarse_bricks(s));
-    smoother.smooth(&now, &other, rhs.f, post, 0);
+    smoother.smooth(&now, &other, rhs.f, post, 0, s->wants_product);
+}
+// Whether the last step of a cycle can sum <u, f>
+static int pgi_last_step_sums(const pg_solver *s)
+{
+    return s->cuda && s->desc.nu_post > 0 && !s->obstacles.stored && !pgi_has_links(s);
 }
 
 // The same steps by themselves, in the precision of u
@@ -24035,6 +24250,7 @@ enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
 static void pgi_project(pg_solver *, pgi_grid, pgi_means, pgi_grid) {}
 static void pgi_cycle_among_cells(pg_solver *, pgi_grid, pgi_rhs, int) {}
 static void pgi_multiply_narrow(pg_solver *, pgi_grid, pgi_grid) {}
+static int pgi_last_step_sums(const pg_solver *) { return 0; }
 static void pgi_smooth_among_cells(pg_solver *, int) {}
 template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o) { return o; }
 #endif
@@ -24984,19 +25200,27 @@ static int pgi_is_narrowed(const pg_solver *s)
 }
 // And whether they read what the cycle gives in f32.
 static int pgi_reads_narrow(const pg_solver *s) { return s->cuda && s->masked && s->multigrid && pgi_is_narrowed(s); }
+// And whether the last step of the cycle has summed <r, M r>.
+static int pgi_cycle_sums_product(const pg_solver *s)
+{
+    return s->masked && s->multigrid && s->desc.flags & PG_CG && pgi_preconditioner_of(s) & PG_PRECOND_CYCLE &&
+           (!s->mixed || pgi_reads_narrow(s)) && pgi_last_step_sums(s);
+}
 static void pgi_narrow(pg_solver *s, pgi_grid r) { s->ops->narrow_rhs(s, &s->outer, r, &s->level[0]); }
 
 // M r: one cycle from 0.
 static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
 {
     const pgi_level *l = &s->level[0];
-    if (!s->mixed) return pgi_cycle(s, 0, l->u, pgi_rhs_of(r), 1, 1);
-    if (!pgi_is_narrowed(s)) pgi_narrow(s, r);
-    pgi_set_inner(s, 1);
-    const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
-    pgi_set_inner(s, 0);
+    if (s->mixed && !pgi_is_narrowed(s)) pgi_narrow(s, r);
+    s->wants_product = pgi_cycle_sums_product(s);
+    if (s->mixed) pgi_set_inner(s, 1);
+    const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(s->mixed ? l->f : r), 1, 1);
+    if (s->mixed) pgi_set_inner(s, 0);
+    s->wants_product = 0;
+    if (!s->mixed) return z;
     if (pgi_reads_narrow(s)) {
-        pgi_multiply_narrow(s, z, l->f);
+        if (!pgi_cycle_sums_product(s)) pgi_multiply_narrow(s, z, l->f);
         return z;
     }
     pgi_recur(s, PGI_WIDEN, {{z, r, s->vector[PGI_M]}});
@@ -25109,7 +25333,8 @@ static void pgi_cg_verify(pg_solver *s)
 static void pgi_cg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector, z = pgi_precondition(s, v[PGI_R]);
-    if (pgi_preconditioner_of(s) & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
+    if (pgi_preconditioner_of(s) & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed && !pgi_cycle_sums_product(s))
+        pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
     if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
     pgi_recur(s, pgi_reads_narrow(s) ? PGI_CG_DIRECTION_MIXED : PGI_CG_DIRECTION, {{z, v[PGI_P]}});
     pgi_set_steps(s, PGI_CG_ALPHA);
