@@ -1656,7 +1656,7 @@ template <class T> struct pgi_of_first_step : pgi_uses<2, 1, 2, 0, -1, 0, 1> {
 template <class T> struct pgi_of_step : pgi_uses<3, 3, 4, 0, -1, 1, 1> {
     PGI_POINT(c, v, av, inverse, ) { v[2] = v[0] + c.omega * inverse * (v[1] - av); }
 };
-// And <to, f>, which of the last one in a cycle is <M f, f>
+// The same with <to, f>: of the last step of a cycle M, <M f, f>
 template <class T> struct pgi_of_last_step : pgi_uses<3, 3, 4, 1, -1, 1, 1> {
     PGI_POINT(c, v, av, inverse, dot)
     {
@@ -19566,6 +19566,7 @@ template <int WHOLE> struct pgi_counts_of {
 template <> struct pgi_counts_of<0> {
     typedef int64_t step, index;
 };
+// The widest word that so many bytes are made of
 template <size_t BYTES> struct pgi_words {
     typedef int4 type;
 };
@@ -19750,12 +19751,12 @@ static __device__ __forceinline__ void pgi_ask_for(const void *p)
 }
 
 // The cells of a thread in a plane, and the steps to those beside them, 0 where there are none
-struct pgi_march_place {
+struct pgi_march_cells {
     int i, j, count, west, east, south, north;
     unsigned ends;    // a byte for each: bit q, it is at the box's end in direction q, z left out
 };
 template <class T>
-static __device__ inline pgi_march_place pgi_place_of(const pgi_axis<T> *axis, int i, int j, int count)
+static __device__ inline pgi_march_cells pgi_cells_of(const pgi_axis<T> *axis, int i, int j, int count)
 {
     const int last = i + count - 1;
     const unsigned y = (pgi_is_outer(axis[1], 0, j) ? 4u : 0u) | (pgi_is_outer(axis[1], 1, j) ? 8u : 0u);
@@ -19778,8 +19779,8 @@ template <int C> static __device__ inline unsigned pgi_word_of(const pgi_lanes<u
     return word;
 }
 
-// The operator in a plane of a march: A v of a thread's cells and 1 / diagonal. One struct for each form; begin() is
-// told of the plane where a run begins, load() of every one.
+// The operator in a plane of a march: A v of a thread's cells and 1 / diagonal. One struct for each form. begin() comes
+// before the first plane of a run, load() before multiply() in each.
 template <class T, int FORM, int WHOLE> struct pgi_march_form;
 template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_BYTES, WHOLE> {
     typedef pgi_abreast_cells<T, WHOLE> abreast;
@@ -19788,12 +19789,12 @@ template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_BYTES, WHOLE> {
     pgi_lanes<unsigned char, C> kind;
     __device__ void ask_for(const pgi_march<T> &o, index c) const { pgi_ask_for(o.a.kind + c); }
     __device__ void begin(const pgi_march<T> &, const abreast &, index) {}
-    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_place &, index c, int)
+    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_cells &, index c, int)
     {
         kind = row.get(o.a.kind + c);
     }
     template <int DIAGONAL> __device__ void multiply(const pgi_march<T> &o, const pgi_march_values<T, WHOLE> &x,
-                                                     const pgi_march_place &at, int k, T alpha,
+                                                     const pgi_march_cells &at, int k, T alpha,
                                                      const pgi_byte_tables<T> *by, T (&au)[C], T (&inverse)[C]) const
     {
         enum : unsigned { EACH = C == 4 ? 0x01010101u : 0x0101u, ALL = PGI_OPEN * EACH };
@@ -19852,7 +19853,7 @@ template <class T, int FORM, int WHOLE> struct pgi_march_form {
         link.to[2] = links_at(o, row, 2, below);
     }
     // What is below a first plane, or beside a first row, is counted 0 times: a branch would hold up what is loaded.
-    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_place &at, index c, int down)
+    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_cells &at, index c, int down)
     {
         const T none = 0;
         const int nx = o.a.b.axis[0].n;
@@ -19880,7 +19881,7 @@ template <class T, int FORM, int WHOLE> struct pgi_march_form {
         }
     }
     template <int DIAGONAL> __device__ void multiply(const pgi_march<T> &o, const pgi_march_values<T, WHOLE> &x,
-                                                     const pgi_march_place &at, int k, T alpha,
+                                                     const pgi_march_cells &at, int k, T alpha,
                                                      const pgi_byte_tables<T> *, T (&au)[C], T (&inverse)[C]) const
     {
         const int nx = o.a.b.axis[0].n;
@@ -19908,7 +19909,7 @@ template <class T, template <class> class RECURRENCE, int FORM> static PGI_HD co
 }
 // One plane of a march: the recurrence at the cells of a thread, and what it adds to the sums
 template <class T, template <class> class RECURRENCE, int FORM, int C>
-static __device__ __forceinline__ void pgi_recur_in_plane(const pgi_march<T> &o, const pgi_march_place &at, int count,
+static __device__ __forceinline__ void pgi_recur_in_plane(const pgi_march<T> &o, const pgi_march_cells &at, int count,
                                                           int k, const pgi_krylov_steps<T> &steps,
                                                           const pgi_lanes<T, C> &own,
                                                           pgi_lanes<T, C> (&v)[RECURRENCE<T>::VECTORS],
@@ -19948,7 +19949,7 @@ static __device__ __forceinline__ void pgi_recur_in_plane(const pgi_march<T> &o,
 // Columns of a march, from plane to plane.
 template <class T, template <class> class RECURRENCE, int FORM, int WHOLE>
 static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, const pgi_vectors &g, const pgi_tile &t,
-                                                         const pgi_march_place &at, const pgi_byte_tables<T> *tables,
+                                                         const pgi_march_cells &at, const pgi_byte_tables<T> *tables,
                                                          const pgi_krylov_steps<T> &steps, const double (&unit)[2],
                                                          double *sums)
 {
@@ -19968,10 +19969,10 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
         base[q] =
             (const char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, at.i + at.j * g.v[q].sj + t.k0 * g.v[q].sk);
     step e[WHOLE ? 1 : point::VECTORS] = {0};    // from there to the one where the march is
-    const auto place = [&](int q, step more) { return base[q] + (step)(e[WHOLE ? 0 : q] + more) * bytes(q); };
+    const auto address = [&](int q, step more) { return base[q] + (step)(e[WHOLE ? 0 : q] + more) * bytes(q); };
     const index plane = (index)pgi_plane_of(o.a.b);
     index c = (index)pgi_cell_at(o.a.b, at.i, at.j, t.k0);
-    const auto beside = [&](step more) { return row.load(place(0, more), NARROW); };
+    const auto beside = [&](step more) { return row.load(address(0, more), NARROW); };
     const int last = axis[2].n - 1;
     const T alpha = FORM == PGI_FORM_ROWS ? (T)0 : o.a.alpha();
     // What was asked for in every brick would be waited for there. The lowest bit is that of the brick of plane k.
@@ -19988,18 +19989,18 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
             wet = fluid & 1;
             if (wet && !before) {
                 const int down = pgi_march_step(axis[2], 0, k);
-                if (point::PRODUCT) x.before = row.load(place(0, 0) + down * g.v[0].sk * bytes(0), NARROW);
+                if (point::PRODUCT) x.before = row.load(address(0, 0) + down * g.v[0].sk * bytes(0), NARROW);
                 x.now = beside(0);
                 if (OPERATOR) a.begin(o, row, c + (index)down * plane);
             }
         }
         if (wet) {
-            const char *above = place(0, k < last ? (step)g.v[0].sk : 0);
+            const char *above = address(0, k < last ? (step)g.v[0].sk : 0);
             if (k == last) above += pgi_march_step(axis[2], 1, last) * g.v[0].sk * bytes(0);
             x.above = row.load(above, NARROW);
             if (point::PRODUCT) {
                 x.south = beside(south), x.north = beside(north);
-                x.west = row.value(place(0, at.west), NARROW), x.east = row.value(place(0, at.east), NARROW);
+                x.west = row.value(address(0, at.west), NARROW), x.east = row.value(address(0, at.east), NARROW);
             } else {
                 x.before = x.south = x.north = x.now, x.west = x.east = 0;
             }
@@ -20007,12 +20008,12 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
             values v[point::VECTORS];
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
-                if (point::READ >> q & 1) v[q] = row.load(place(q, 0), point::NARROW >> q & 1);
+                if (point::READ >> q & 1) v[q] = row.load(address(q, 0), point::NARROW >> q & 1);
             if (k + 1 < t.k1 && k + 1 < last) {
-                pgi_ask_for(place(0, 2 * (step)g.v[0].sk));
+                pgi_ask_for(address(0, 2 * (step)g.v[0].sk));
                 PGI_UNROLLED
                 for (int q = 1; q < point::VECTORS; q++)
-                    if (point::READ >> q & 1) pgi_ask_for(place(q, (step)g.v[q].sk));
+                    if (point::READ >> q & 1) pgi_ask_for(address(q, (step)g.v[q].sk));
                 if (OPERATOR) a.ask_for(o, (index)(c + plane));
             }
             T au[C] = {0}, inverse[C] = {0};
@@ -20020,7 +20021,7 @@ static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, 
             pgi_recur_in_plane<T, RECURRENCE, FORM, C>(o, at, row.count(), k, steps, x.now, v, au, inverse, unit, sums);
             PGI_UNROLLED
             for (int q = 1; q < point::VECTORS; q++)
-                if (point::WRITTEN >> q & 1) row.store((char *)place(q, 0), point::NARROW >> q & 1, v[q]);
+                if (point::WRITTEN >> q & 1) row.store((char *)address(q, 0), point::NARROW >> q & 1, v[q]);
             x.before = x.now, x.now = x.above;
         }
         PGI_UNROLLED
@@ -20075,7 +20076,7 @@ static __global__ void __launch_bounds__(PGI_BLOCK, (pgi_march_blocks<T, RECURRE
         const pgi_tile t = pgi_tile_of(h, tile);
         const int i = C * t.i, left = nx - i;
         if (left <= 0 || t.j >= ny) continue;
-        const pgi_march_place at = pgi_place_of(o.a.b.axis, i, t.j, left < C ? left : (int)C);
+        const pgi_march_cells at = pgi_cells_of(o.a.b.axis, i, t.j, left < C ? left : (int)C);
         if (fits)
             pgi_march_columns<T, RECURRENCE, FORM, 1>(o, g, t, at, tables, steps, unit, sums);
         else
@@ -20101,11 +20102,9 @@ static void pgi_launch_march(pg_solver *s, const pgi_march<T> &o, const pgi_vect
               together = pgi_march_blocks<T, RECURRENCE, FORM>();
     const pgi_shape h = pgi_shape_of(s, (axis[0].n + C - 1) / C, axis[1].n, axis[2].n, PGI_MARCH, 1, 1, together);
     const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = together * (int64_t)s->multiprocessors;
-    PGI_LAUNCH_EARLY(s,
-                     !sums               ? h.blocks
-                     : wanted < resident ? wanted
-                                         : resident,
-                     pgi_threads(h), 0, (pgi_march_kernel<T, RECURRENCE, FORM>), o, g, s->partials, s->state, h, again);
+    const int64_t blocks = !sums ? h.blocks : wanted < resident ? wanted : resident;
+    PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_march_kernel<T, RECURRENCE, FORM>), o, g, s->partials, s->state,
+                     h, again);
 }
 template <class T, template <class> class RECURRENCE>
 static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_bricks &bricks,
