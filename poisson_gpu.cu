@@ -145,13 +145,17 @@ enum { pgi_no_cuda = 0 };
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
 #define PGI_UNROLLED_BY_EIGHT _Pragma("unroll 8")
+#define PGI_UNROLLED_BY_FOUR _Pragma("unroll 4")
 #define PGI_LINKS_AT_ONCE 4
+#define PGI_TERMS_AT_ONCE 8
 #define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
 #else
 #define PGI_ROLLED
 #define PGI_UNROLLED_BY_EIGHT
+#define PGI_UNROLLED_BY_FOUR
 #define PGI_LINKS_AT_ONCE 1
+#define PGI_TERMS_AT_ONCE 1
 #define PGI_APART __attribute__((noinline))
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !PGI_GPU
 #define PGI_UNROLLED _Pragma("GCC unroll 8")    // clang does so by itself
@@ -622,7 +626,10 @@ enum pgi_krylov_vector {
     default: (void)s, (void)l, (void)g; break;
 #endif
 #define PGI_ENUM_(NAME, TYPE) NAME,
-enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_MIXED };    // the last one: among cells on GPUs
+enum pgi_recurrence {
+    PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_AMONG_CELLS,
+    PGI_CG_DESCENT_AMONG_CELLS
+};    // on GPUs
 #undef PGI_ENUM_
 struct pgi_vectors {
     pgi_grid v[10];
@@ -967,6 +974,7 @@ struct pgi_list : pgi_lattice {
     float *c, *s, *d;
     float *v;           // takes turns with u
     int *head;          // of the nodes that a node was made of, the first one
+    int *from;          // where a node's entries in the restriction from the level before begin, after its links
     double *inverse;    // of a level that is solved exactly
 };
 enum pgi_meta {
@@ -977,6 +985,7 @@ enum pgi_meta {
     PGI_IS_LEFT_OUT,
     PGI_MOST_OF_A_NODE,
     PGI_LOG_LANES_OF,
+    PGI_ENTRIES_OF,           // of the restriction to this level
     PGI_HAS_LARGE_COLUMNS,    // see pgi_small_visit
     PGI_METAS
 };
@@ -1713,9 +1722,9 @@ template <class T> struct pgi_of_inverse_again : pgi_uses<3, 7, 2, 1, -1, 1, 1> 
 template <class T> struct pgi_of_cg_direction : pgi_uses<2, 3, 2, 1, -1, 1> {
     PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(v[0], v[1]), dot[0] = {av, v[1]}; }
 };
-// The same with z in f32 and scaled
-template <class T> struct pgi_of_cg_direction_mixed : pgi_uses<2, 3, 2, 1, -1, 1, 0, 1> {
-    PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(c.unscale * v[0], v[1]), dot[0] = {c.unscale * av, v[1]}; }
+// The same with z and p in f32, in the unit of cycles
+template <class T> struct pgi_of_cg_direction_among_cells : pgi_uses<2, 3, 2, 1, -1, 1, 0, 3> {
+    PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(v[0], v[1]), dot[0] = {c.unscale * av, c.unscale * v[1]}; }
 };
 // p, u, r: u += alpha p, r -= alpha A p; <r, r>
 template <class T> struct pgi_of_cg_descent : pgi_uses<3, 7, 6, 1, 2, 1> {
@@ -1727,6 +1736,14 @@ template <class T> struct pgi_of_cg_descent_mixed : pgi_uses<4, 7, 14, 1, 2, 1, 
     PGI_POINT(c, v, av, , dot)
     {
         v[1] += c.alpha * v[0], v[2] -= c.alpha * av, v[3] = c.scale * v[2], dot[0] = {v[2], v[2]};
+    }
+};
+// The same with p in f32, in the unit of cycles: u and r follow the p that is stored, whatever is rounded
+template <class T> struct pgi_of_cg_descent_among_cells : pgi_uses<4, 7, 14, 1, 2, 1, 0, 9> {
+    PGI_POINT(c, v, av, , dot)
+    {
+        const T step = c.alpha * c.unscale;
+        v[1] += step * v[0], v[2] -= step * av, v[3] = c.scale * v[2], dot[0] = {v[2], v[2]};
     }
 };
 
@@ -18728,6 +18745,11 @@ template <class BODY> static PGI_HD inline auto pgi_is_wanted(const BODY &body, 
     return body.wanted();
 }
 template <class BODY> static PGI_HD inline int pgi_is_wanted(const BODY &, long) { return 1; }
+template <class BODY> static constexpr auto pgi_may_be_unwanted(int) -> decltype(std::declval<BODY>().wanted())
+{
+    return 1;
+}
+template <class BODY> static constexpr int pgi_may_be_unwanted(long) { return 0; }
 
 #if PGI_GPU
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
@@ -18776,9 +18798,11 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, pgi_re
 {
     pgi_await();
     if (!pgi_is_wanted(body, 0)) return;
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) return;
-    for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile);
+        if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
+        for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
+    }
 }
 
 // Calls body(i, j, k, unit, sums) for all points in bricks with fluid: of four sums and MORE, those from number first()
@@ -18853,7 +18877,10 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_from(s, n, k0, k1, pgi_bricks::PLANES);
-        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1], h, bricks);
+        // Of many blocks it takes long to find out that there is nothing to do.
+        const int64_t few = 16 * (int64_t)s->multiprocessors,
+                      blocks = pgi_may_be_unwanted<BODY>(0) && few < h.blocks ? few : h.blocks;
+        PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1], h, bricks);
         return;
     }
 #endif
@@ -18895,10 +18922,11 @@ static pgi_bricks pgi_bricks_of_pairs(pgi_bricks bricks)
     if (bricks.words) bricks.shift[0]--;
     return bricks;
 }
-static pgi_bricks pgi_coarse_bricks(const pg_solver *s)
+// coarser: by how many levels
+static pgi_bricks pgi_coarse_bricks(const pg_solver *s, int coarser)
 {
     pgi_bricks bricks = s->obstacles.bricks;
-    for (int a = 0; a < 3 && bricks.words; a++) bricks.shift[a]--;
+    for (int a = 0; a < 3 && bricks.words; a++) bricks.shift[a] -= coarser;
     return bricks;
 }
 
@@ -20214,6 +20242,21 @@ static void pgi_recur_seldom(pg_solver *s, const pgi_level *l, int recurrence, c
     pgi_sum_fluid(s, l->n, pgi_bricks_of(s, l), body, s->state->sums);
 }
 
+#if PGI_KRYLOV
+// Of CG with z and p in f32. Where A is bytes, <A z, p> needs no more than f32 either.
+static void pgi_recur_narrow(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g,
+                             const pgi_bricks &bricks)
+{
+    if (recurrence == PGI_CG_DESCENT_AMONG_CELLS)
+        return pgi_recur_by_march<double, pgi_of_cg_descent_among_cells>(s, l, g, bricks);
+    if (pgi_has_links(s))
+        return pgi_launch_march<double, pgi_of_cg_direction_among_cells, PGI_FORM_LINKS>(
+            s, pgi_march_of<double>(s, l, bricks), g);
+    pgi_march<float> o = pgi_march_of<float>(s, &s->level[0], bricks);
+    o.of_cycle = 1;
+    pgi_launch_march<float, pgi_of_cg_direction, PGI_FORM_BYTES>(s, o, g);
+}
+#endif
 template <class T>
 static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
@@ -20226,14 +20269,9 @@ static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence
     case PGI_PRODUCT:
         pgi_launch_march<T, pgi_of_product, PGI_FORM_BYTES>(s, pgi_march_of<T>(s, l, bricks), g);
         break;
-    case PGI_CG_DIRECTION_MIXED:
-    case PGI_CG_DESCENT_MIXED:
-        if constexpr (sizeof(T) == sizeof(double)) {
-            if (recurrence == PGI_CG_DESCENT_MIXED)
-                pgi_recur_by_march<T, pgi_of_cg_descent_mixed>(s, l, g, bricks);
-            else
-                pgi_recur_by_march<T, pgi_of_cg_direction_mixed>(s, l, g, bricks);
-        }
+    case PGI_CG_DIRECTION_AMONG_CELLS:
+    case PGI_CG_DESCENT_AMONG_CELLS:
+        if constexpr (sizeof(T) == sizeof(double)) pgi_recur_narrow(s, l, recurrence, g, bricks);
         break;
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME: pgi_recur_seldom<T, TYPE>(s, l, recurrence, g); break;
@@ -21210,18 +21248,24 @@ static PGI_HD inline unsigned pgi_pack_weights(const pgi_weights &w)
     for (int d = 0; d < 3; d++) word |= (unsigned)(4 * PGI_WEIGHT_STEPS * w.slide[d] + 0.5f) << 8 * d;
     return word;
 }
-static const float PGI_SLIDE_UNIT = 1.0f / (4 * PGI_WEIGHT_STEPS);
-static PGI_HD inline float pgi_packed_slide(unsigned word, int d, float unit = PGI_SLIDE_UNIT)
+// In units of 1 / PGI_WEIGHT_UNITS: a slide, and what is left for the own aggregate, which is 0 outside
+enum { PGI_WEIGHT_UNITS = 4 * PGI_WEIGHT_STEPS };
+static const float PGI_WEIGHT_UNIT = 1.0f / PGI_WEIGHT_UNITS;
+static PGI_HD inline float pgi_slide_units(unsigned word, int d) { return (float)(word >> 8 * d & 255); }
+static PGI_HD inline float pgi_own_units(unsigned word)
 {
-    return (float)(word >> 8 * d & 255) * unit;
+#ifdef __CUDA_ARCH__
+    return (float)(PGI_WEIGHT_UNITS - (int)__dp4a(word, 0x04010101u, 0u));
+#else
+    return (float)(PGI_WEIGHT_UNITS - (int)((word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24) * 4));
+#endif
 }
-static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
+// The same as fractions: quarters are exact, so that what is constant stays constant to the last digit.
+static PGI_HD inline float pgi_slide_weight(unsigned word, int d) { return pgi_slide_units(word, d) * PGI_WEIGHT_UNIT; }
+static PGI_HD inline float pgi_own_weight(unsigned word)
 {
-    pgi_weights w;
-    w.own = (float)(PGI_WEIGHT_STEPS - (word >> 24)) * (1.0f / PGI_WEIGHT_STEPS);    // 0 outside, contracted or not
-    PGI_UNROLLED
-    for (int d = 0; d < 3; d++) w.own -= w.slide[d] = pgi_packed_slide(word, d);
-    return w;
+    const float most = (float)(PGI_WEIGHT_STEPS - (word >> 24)) * (1.0f / PGI_WEIGHT_STEPS);
+    return most - pgi_slide_weight(word, 0) - pgi_slide_weight(word, 1) - pgi_slide_weight(word, 2);
 }
 
 // A link stays one, and a sum of many a number, in f32 too.
@@ -21430,31 +21474,37 @@ template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
     return v;
 }
 
-// The aggregate of a cell
-static PGI_HD inline int pgi_aggregate_at(const pgi_lattice &l, const int at[3])
-{
-    return l.aggregate ? l.aggregate[pgi_cell_of(l.n, at)] : pgi_block_of(l.n, at);
-}
-// The index along an axis of the cell that lies beside the one at index i in another coarse cell, and the unit of
-// slides between the two: 0 where none is there. Each cell has one, but for those of a seam, which do not slide across
-// it and have cells on both sides that do: the other one is the first of the axis.
+// The index along an axis of the cell that lies beside the one at index i in another coarse cell, where its value
+// slides to, and whether it does: not where none is there. A cell of a seam does not slide across it.
 struct pgi_across {
-    int i;
-    float unit;
+    int i, there;
     PGI_HD pgi_across(const pgi_lattice &l, int axis, int at)
     {
         const int n = l.n[axis], up = at & 1, ends = at == (up ? n - 1 : 0);
         i = pgi_index_beside(n, at, up);
-        unit = pgi_is_in_block(n, at, up) || (ends && !(l.periodic >> axis & 1)) ? 0 : PGI_SLIDE_UNIT;
+        there = !pgi_is_in_block(n, at, up) && !(ends && !(l.periodic >> axis & 1));
     }
 };
-static PGI_HD inline int pgi_is_on_seam(const pgi_lattice &l, int axis, int at)
+// The index along an axis of the cell from which something slides into a coarse cell, from below or above it, or -1.
+// The last coarse cell at a seam has one cell, which slides down.
+static PGI_HD inline int pgi_sliding_in(const pgi_lattice &l, int axis, int coarse, int up)
 {
-    return l.seams >> axis & 1 && at == l.n[axis] - 1;
+    const int n = l.n[axis], at = up ? 2 * coarse + 2 : 2 * coarse - 1;
+    if (at >= 0 && at < n) return at;
+    if (!(l.periodic >> axis & 1) || n <= 2 || (n % 2 && !up)) return -1;
+    return up ? 0 : n - 1;
 }
 
 // Has a node so many links that it takes long alone?
 static PGI_HD inline int pgi_has_very_many(const pgi_list &l) { return l.meta[PGI_MOST_OF_A_NODE] > 256; }
+
+// All lanes of a warp then have one together.
+static PGI_HD inline int pgi_log_of_all_lanes(const pgi_list &l) { return l.most_log_lanes ? 5 : 0; }
+// Whether the restriction from a list to the next one is a matrix after its links, see pgi_store_restriction
+static PGI_HD inline int pgi_has_stored_restriction(const pgi_list &fine, const pgi_list &to)
+{
+    return to.meta[PGI_ENTRIES_OF] <= fine.link_capacity - fine.meta[PGI_LINKS_OF];
+}
 
 struct pgi_list_level : pgi_list {
     PGI_HD explicit pgi_list_level(const pgi_list &l) : pgi_list(l) {}
@@ -21462,16 +21512,23 @@ struct pgi_list_level : pgi_list {
     PGI_HD int log_lanes() const { return meta[PGI_LOG_LANES_OF]; }
     PGI_HD int lanes() const { return 1 << log_lanes(); }
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
-    PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
     PGI_HD float shift(int i) const { return s[i]; }
-    template <class F> PGI_HD void links(int i, const F &f) const { links_by_lanes<PGI_LINKS_AT_ONCE>(i, 0, 1, f); }
-    // Of `lanes` lanes each has some of them.
-    template <class F> PGI_HD void links_of_lane(int i, int lane, const F &f) const
+    template <class F> PGI_HD void links(int i, const F &f) const
     {
-        links_by_lanes<PGI_LINKS_AT_ONCE>(i, lane, lanes(), f);
+        by_links<PGI_LINKS_AT_ONCE>(i, 0, 1, [&](int to, float conductance) {
+            if (conductance > 0) f(to >> 3, to & 7, conductance);
+        });
     }
-    // AT_ONCE: so many links are asked for before the first one is used
-    template <int AT_ONCE, class F> PGI_HD void links_by_lanes(int i, int lane, int of, const F &f) const
+    // The sum of f(j, q, c), which is 0 where c is, over the links of a node that a lane has of `lanes()`. What f reads
+    // of several links is on its way at once.
+    template <class F> PGI_HD float sum_over_links(int i, int lane, const F &f) const
+    {
+        float sum = 0;
+        by_links<PGI_TERMS_AT_ONCE>(i, lane, lanes(),
+                                    [&](int to, float conductance) { sum += f(to >> 3, to & 7, conductance); });
+        return sum;
+    }
+    template <int AT_ONCE, class F> PGI_HD void by_links(int i, int lane, int of, const F &f) const
     {
         const int end = begin[i + 1];
         for (int l = begin[i] + lane; l < end; l += of * AT_ONCE) {
@@ -21484,8 +21541,7 @@ struct pgi_list_level : pgi_list {
                 conductance[e] = at < end ? c[at] : 0;
             }
             PGI_UNROLLED
-            for (int e = 0; e < AT_ONCE; e++)
-                if (conductance[e] > 0) f(to[e] >> 3, to[e] & 7, conductance[e]);
+            for (int e = 0; e < AT_ONCE; e++) f(to[e], conductance[e]);
         }
     }
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const
@@ -22072,9 +22128,9 @@ struct pgi_close_count {
     PGI_HD int log_lanes() const
     {
         enum { MIDDLING = 50000 };
-        const int nodes = to.meta[PGI_NODES_OF], is_large = to.cells > PGI_SMALL_CELLS || nodes > PGI_SMALL_NODES,
-                  pays = pgi_has_very_many(to) || (is_large && nodes <= MIDDLING);
-        return pays ? to.most_log_lanes : 0;
+        const int nodes = to.meta[PGI_NODES_OF], is_large = to.cells > PGI_SMALL_CELLS || nodes > PGI_SMALL_NODES;
+        if (pgi_has_very_many(to)) return nodes <= MIDDLING ? pgi_log_of_all_lanes(to) : to.most_log_lanes;
+        return is_large && nodes <= MIDDLING ? to.most_log_lanes : 0;
     }
     PGI_HD void close_links() const
     {
@@ -22166,51 +22222,48 @@ struct pgi_invert {
         if (i == j && i > k) held[i] -= column[i] * row[k] * held[k];
     }
 };
-struct pgi_solve_exactly {
-    pgi_list level;
-    PGI_HD int64_t count() const
-    {
-        return level.meta[PGI_IS_EXACT] ? (int64_t)level.meta[PGI_NODES_OF] << level.most_log_lanes : 0;
-    }
-    PGI_HD void operator()(int64_t p) const
-    {
-        const pgi_node_lane own = pgi_node_lane_of(p, level.most_log_lanes);
-        const double *const row = level.inverse + own.node * PGI_EXACT_NODES;
-        const int n = level.meta[PGI_NODES_OF], lanes = 1 << level.most_log_lanes;
-        double sum = 0;
-        PGI_UNROLLED_BY_EIGHT
-        for (int j = own.lane; j < n; j += lanes) sum += row[j] * (double)level.f[j];
-        sum = pgi_total_of_lanes(sum, lanes);
-        if (own.lane == 0) level.u[own.node] = (float)sum;
-    }
-};
 
 // ---- their cycle ----
 
 // By the lanes that share a node: p / lanes is the node then, p % lanes the lane.
 static PGI_HD inline float pgi_node_product(const pgi_list_level &level, const float *u, int i, int lane)
 {
-    float sum = 0;
-    level.links_of_lane(i, lane, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
-    return level.shift(i) * u[i] + pgi_total_of_lanes(sum, level.lanes());
+    const float own = u[i], sum = level.sum_over_links(i, lane, [&](int j, int, float c) { return c * (own - u[j]); });
+    return level.shift(i) * own + pgi_total_of_lanes(sum, level.lanes());
 }
 
-// A step of the smoother, see pgi_smoother: the next u = u + omega D^-1 (f - A u), or omega D^-1 f, from 0.
+// A step of the smoother, see pgi_smoother: the next u = u + omega D^-1 (f - A u), or omega D^-1 f, from 0. A level
+// with an inverse is solved by the step from 0, and by no other.
 struct pgi_smooth_nodes {
     pgi_list_level level;
     int turn, from_zero;
     float omega;
-    PGI_HD int64_t count() const { return level.is_solved() ? 0 : (int64_t)level.nodes() << level.log_lanes(); }
+    PGI_HD int log_lanes() const
+    {
+        return level.is_solved() ? level.most_log_lanes : from_zero ? 0 : level.log_lanes();
+    }
+    PGI_HD int64_t count() const { return level.is_solved() && !from_zero ? 0 : (int64_t)level.nodes() << log_lanes(); }
+    PGI_HD void solve(int i, int lane, int lanes) const
+    {
+        const double *const row = level.inverse + i * PGI_EXACT_NODES;
+        const int n = level.nodes();
+        double sum = 0;
+        PGI_UNROLLED_BY_EIGHT
+        for (int j = lane; j < n; j += lanes) sum += row[j] * (double)level.f[j];
+        sum = pgi_total_of_lanes(sum, lanes);
+        if (lane == 0) level.u[i] = (float)sum;
+    }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_node_lane own = pgi_node_lane_of(p, level.log_lanes());
+        const pgi_node_lane own = pgi_node_lane_of(p, log_lanes());
         const int i = (int)own.node, lane = own.lane;
-        const float *const u = level.from(turn), x = from_zero ? 0 : u[i];
-        float sum = 0, d = 0;
-        level.links_of_lane(i, lane, [&](int j, int, float c) { sum += from_zero ? 0 : c * (x - u[j]), d += c; });
-        const float shift = level.shift(i);
-        sum = level.f[i] - shift * x - pgi_total_of_lanes(sum, level.lanes());
-        d = shift + pgi_total_of_lanes(d, level.lanes());
+        if (level.is_solved()) return solve(i, lane, 1 << log_lanes());
+        const float *const u = level.from(turn), d = level.d[i], x = from_zero ? 0 : u[i];
+        float sum = 0;
+        if (!from_zero) sum = level.sum_over_links(i, lane, [&](int j, int, float c) { return c * (x - u[j]); });
+        // Where a small shift alone holds a component, f and shift x are large beside their difference, which comes
+        // first.
+        sum = level.f[i] - level.shift(i) * x - pgi_total_of_lanes(sum, 1 << log_lanes());
         if (lane == 0) level.from(turn + 1)[i] = d > 0 ? x + omega * sum / d : 0;
     }
 };
@@ -22244,46 +22297,64 @@ struct pgi_step_nodes {
     }
 };
 
-static PGI_HD inline float pgi_prolong_node(const pgi_list_level &fine, const float *e, int i, int lane)
+// What reaches node J of the next level in a restriction, P^T: f(i, weight) for its members and for those neighbours of
+// theirs that slide to it. Lanes divide the members among them.
+template <class F> static PGI_HD inline void pgi_reaching_node(const pgi_list_level &fine, const pgi_list &to, int J,
+                                                               int lane, int lanes, const F &f)
 {
-    const int own = fine.aggregate_of(i);
-    const pgi_factors f = fine.factors_of(i);
-    float sum = 0;
-    fine.links_of_lane(i, lane, [&](int j, int q, float c) {
-        const int other = fine.aggregate_of(j);
-        if (other != own && other >= 0) sum += pgi_slide(f, q, c) * e[other];
-    });
-    sum = pgi_total_of_lanes(sum, fine.lanes());
-    return own < 0 ? 0 : f.own * e[own] + sum;
+    const auto after = [&](int i, int count) {
+        for (int q = 0; q < count && i >= 0; q++) i = fine.root[i];
+        return i;
+    };
+    for (int i = after(to.head[J], lane); i >= 0; i = after(i, lanes)) {
+        f(i, fine.factors[i].own);
+        fine.links(i, [&](int j, int q, float c) {
+            if (fine.aggregate[j] != J) f(j, pgi_slide(fine.factors[j], q ^ 1, c));
+        });
+    }
 }
+// Stores that as a sparse matrix, row by row, after the links of the fine level, where there is room for it. fills: 0:
+// counts
+struct pgi_store_restriction {
+    pgi_list_level fine;
+    pgi_list to;
+    int fills;
+    PGI_HD int64_t count() const { return fills && !pgi_has_stored_restriction(fine, to) ? 0 : to.meta[PGI_NODES_OF]; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int at = fills ? fine.meta[PGI_LINKS_OF] + to.from[J] : 0;
+        pgi_reaching_node(fine, to, (int)J, 0, 1, [&](int i, float weight) {
+            if (weight == 0) return;
+            if (fills) fine.link[at] = i, fine.c[at] = weight;
+            at++;
+        });
+        if (!fills) to.from[J] = at;
+    }
+};
 
-// The right-hand side of the next level: P^T r. It is gathered: a node has what its children give, and what slides to
-// it from children of its neighbours. Lanes share the children and, where nodes may have very many, their links.
+// The right-hand side of the next level: P^T r
 struct pgi_restrict_to_list {
     pgi_list_level fine;
     pgi_list to;
     float *f;
-    PGI_HD int log_link_lanes() const { return pgi_has_very_many(fine) ? fine.log_lanes() : 0; }
-    PGI_HD int log_lanes() const { return fine.most_log_lanes + (log_link_lanes() ? 2 : 0); }
+    PGI_HD int is_stored() const { return pgi_has_stored_restriction(fine, to); }
+    PGI_HD int log_lanes() const
+    {
+        return is_stored() && pgi_has_very_many(fine) ? pgi_log_of_all_lanes(fine) : fine.most_log_lanes;
+    }
     PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] << log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
         const pgi_node_lane own = pgi_node_lane_of(p, log_lanes());
-        const pgi_node_lane child = pgi_node_lane_of(own.lane, log_link_lanes());
-        const int J = (int)own.node, of_children = 1 << (log_lanes() - log_link_lanes()),
-                  of_links = 1 << log_link_lanes();
+        const int J = (int)own.node, lanes = 1 << log_lanes();
         float sum = 0;
-        const auto after = [&](int i, int count) {
-            for (int q = 0; q < count && i >= 0; q++) i = fine.root[i];
-            return i;
-        };
-        for (int i = after(to.head[J], (int)child.node); i >= 0; i = after(i, of_children)) {
-            if (child.lane == 0) sum += fine.factors[i].own * fine.r[i];
-            fine.links_by_lanes<PGI_LINKS_AT_ONCE>(i, child.lane, of_links, [&](int j, int q, float c) {
-                if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
-            });
-        }
-        sum = pgi_total_of_lanes(sum, 1 << log_lanes());
+        if (is_stored()) {
+            const int first = fine.meta[PGI_LINKS_OF], end = first + to.from[J + 1];
+            PGI_UNROLLED_BY_FOUR
+            for (int l = first + to.from[J] + own.lane; l < end; l += lanes) sum += fine.c[l] * fine.r[fine.link[l]];
+        } else
+            pgi_reaching_node(fine, to, J, own.lane, lanes, [&](int i, float weight) { sum += weight * fine.r[i]; });
+        sum = pgi_total_of_lanes(sum, lanes);
         if (own.lane == 0) f[J] = sum;
     }
 };
@@ -22294,16 +22365,23 @@ struct pgi_prolong_from_list {
     PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() << fine.log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const pgi_node_lane own = pgi_node_lane_of(p, fine.log_lanes());
-        const int i = (int)own.node, lane = own.lane;
-        const float sum = pgi_prolong_node(fine, e, i, lane);
-        if (lane == 0) fine.from(turn)[i] += sum;
+        const pgi_node_lane lane = pgi_node_lane_of(p, fine.log_lanes());
+        const int i = (int)lane.node, own = fine.aggregate[i];
+        if (own < 0) return;
+        const pgi_factors f = fine.factors[i];
+        const float sum = fine.sum_over_links(i, lane.lane, [&](int j, int q, float c) {
+            const int other = fine.aggregate[j], slides = other >= 0 && other != own;
+            const float value = e[slides ? other : own];
+            return slides ? pgi_slide(f, q, c) * value : 0;
+        });
+        const float total = f.own * e[own] + pgi_total_of_lanes(sum, fine.lanes());
+        if (lane.lane == 0) fine.from(turn)[i] += total;
     }
 };
 
 // What is done with a list: one of the operations above. repeats: of restriction and prolongation, the next level is
 // one that is visited three times. steps: of a prolongation, those that the next level's visit takes.
-enum { PGI_NODES_SMOOTH = PGI_NODES_ADD + 1, PGI_NODES_RESTRICT, PGI_NODES_PROLONG, PGI_NODES_SOLVE };
+enum { PGI_NODES_SMOOTH = PGI_NODES_ADD + 1, PGI_NODES_RESTRICT, PGI_NODES_PROLONG };
 struct pgi_node_task {
     unsigned char what, level, turn, from_zero, steps, repeats;
     float weight;
@@ -22330,11 +22408,6 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
         const pgi_list_level next(list[t.level + 1]);
         const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.steps), t.turn};
         f(prolongation);
-        break;
-    }
-    case PGI_NODES_SOLVE: {
-        const pgi_solve_exactly exact = {list[t.level]};
-        f(exact);
         break;
     }
     default: {
@@ -22489,308 +22562,392 @@ struct pgi_measures {
 };
 static pgi_measures pgi_no_measures() { return {1, 1, pgi_box<double>()}; }
 
-// Pairs of values side by side
-template <class T> struct alignas(2 * sizeof(T)) pgi_both {
-    T x, y;
-};
-template <int AT_ONCE, class T> static PGI_HD inline pgi_both<T> pgi_pair_at(const T *p)
-{
-    if constexpr (AT_ONCE) return *(const pgi_both<T> *)p;
-    return {p[0], p[1]};
-}
-// Whether cells of a level that is a grid are in pairs along x, and along all axes that it has
-static PGI_HD inline int pgi_is_whole(const pgi_lattice &l, const int at[3])
-{
-    int whole = !l.seams && !l.aggregate && at[0] + 1 < l.n[0];
-    PGI_UNROLLED
-    for (int d = 1; d < 3; d++) whole = whole && (at[d] + 1 < l.n[d] || l.n[d] == 1);
-    return whole;
-}
-
-// From a level with a node for each cell to the next one, a list or a grid. Nodes slide across the outer faces of their
-// coarse cells alone. Residuals of the finest level count with the measures of their cells; f32 holds them in units of
-// 1/state.scale.
-struct pgi_restrict_lattice {
-    enum { RESIDENT = 4 };
-    pgi_lattice l;
+// Multiplies residuals with the measures of their cells.
+template <class T> struct pgi_integrate {
     pgi_grid r;
-    int narrow;    // r is f32
+    pgi_measures measures;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        pgi_data<T>(r)[i + j * r.sj + k * r.sk] *= (T)measures.of(i, j, k);
+    }
+};
+
+// From a level with a node for each cell to the next one, f = P^T r. A cell gives to its own aggregate and, across its
+// three outer faces, to those of its neighbours there. All that reaches a coarse cell is its node's, unless it has
+// several; then what reaches a cell goes to the node of that cell.
+template <class T> struct pgi_cell_restriction {
+    pgi_lattice l;
+    const int *first;    // see pgi_list; NULL: the next level is a grid
+    pgi_grid r;
     float *f;
-    pgi_measures measures;    // that r is not multiplied with yet
     double scale;
     const pgi_state *scaled;    // or NULL
-    pgi_list list;              // the next level
-    int log_lanes;              // of the threads that share a node of it
-    PGI_HD int is_even() const { return !l.seams && measures.all > 0; }
-    // What a cell gives, and what slides over its faces from other coarse cells: with alike cells and without seams all
-    // loads are on their way at once.
-    template <class T> PGI_HD double even_contribution(const int at[3]) const
+    PGI_HD T *residual(int64_t i, int j, int k) const { return pgi_data<T>(r) + i + j * r.sj + k * r.sk; }
+    PGI_HD const unsigned *weights(int64_t i, int j, int k) const
     {
-        const int cell = (int)pgi_cell_of(l.n, at), stride[3] = {1, l.n[0], l.n[0] * l.n[1]};
-        const int64_t pitch[3] = {1, r.sj, r.sk};
-        const T *const from = pgi_data<T>(r) + at[0] + at[1] * r.sj + at[2] * r.sk;
-        const unsigned own = l.weights[cell];
-        unsigned word[3];
-        float unit[3];
-        T beside[3], sum = *from;
-        PGI_UNROLLED
-        for (int a = 0; a < 3; a++) {
-            const pgi_across across(l, a, at[a]);
-            const int step = across.i - at[a];
-            unit[a] = across.unit, word[a] = l.weights[cell + step * stride[a]], beside[a] = from[step * pitch[a]];
-        }
-        sum *= (T)pgi_unpack_weights(own).own;
-        PGI_UNROLLED
-        for (int a = 0; a < 3; a++) sum += (T)pgi_packed_slide(word[a], a, unit[a]) * beside[a];
-        return measures.all * (double)sum;
+        return l.weights + i + l.n[0] * (j + l.n[1] * (int64_t)k);
     }
-    // Of any cells: from itself, over its three faces, and over those of seams
-    PGI_HD double contribution(const int at[3]) const
+    // What reaches a cell: its own value, and what slides over its outer faces
+    PGI_HD T reaching(int i, int j, int k) const
     {
-        if (is_even()) return narrow ? even_contribution<float>(at) : even_contribution<double>(at);
-        double sum = 0;
-        PGI_ROLLED
-        for (int q = 0; q < 7; q++) {
-            const int a = q % 3, i = a == 0 ? at[0] : a == 1 ? at[1] : at[2];
-            if (q > 3 && !pgi_is_on_seam(l, a, i)) continue;
-            const pgi_across across(l, a, i);
-            const int beside = q == 0 ? i : q < 4 ? across.i : 0;
-            const int to[3] = {a == 0 ? beside : at[0], a == 1 ? beside : at[1], a == 2 ? beside : at[2]};
-            const unsigned word = l.weights[pgi_cell_of(l.n, to)];
-            const float unit = q < 4 ? across.unit : PGI_SLIDE_UNIT,
-                        w = q == 0 ? pgi_unpack_weights(word).own : pgi_packed_slide(word, a, unit);
-            sum += (double)w * measures.of(to[0], to[1], to[2]) *
-                   pgi_point_of(r, narrow, to[0] + to[1] * r.sj + to[2] * r.sk);
-        }
-        return sum;
-    }
-    // Of the cells of a coarse one, or those of aggregate J there, every one or as many as lanes share
-    PGI_HD PGI_APART double sum_of(const int coarse[3], int J, int first, int step) const
-    {
-        double sum = 0;
-        for (int q = first; q < 8; q += step) {
-            const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
-            if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2]) continue;
-            const int is_own = !l.aggregate || l.aggregate[pgi_cell_of(l.n, at)] == J;
-            const double given = contribution(at);
-            sum += is_own ? given : 0;
+        const int at[3] = {i, j, k};
+        T sum = pgi_own_units(*weights(i, j, k)) * *residual(i, j, k);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int d = q / 2, up = q & 1, x = at[d], outer = up ? x & 1 || x + 1 == l.n[d] : !(x & 1),
+                      from = pgi_sliding_in(l, d, x / 2, up), there = outer && from >= 0;
+            int to[3] = {i, j, k};
+            if (there) to[d] = from;
+            const T given = pgi_slide_units(*weights(to[0], to[1], to[2]), d) * *residual(to[0], to[1], to[2]);
+            sum += there ? given : 0;
         }
         return sum;
     }
     PGI_HD float restricted(double sum) const { return (float)(scale * (scaled ? scaled->scale : 1) * sum); }
-    PGI_HD int64_t count() const { return (int64_t)list.meta[PGI_NODES_OF] << log_lanes; }
-    PGI_HD void operator()(int64_t p) const
+    // sum: what reaches a coarse cell
+    PGI_HD void put(int I, int J, int K, double sum) const
     {
-        const pgi_node_lane own = pgi_node_lane_of(p, log_lanes);
-        int coarse[3];
-        pgi_place_of(list.n, list.cell[own.node], coarse);
-        const double sum = pgi_total_of_lanes(sum_of(coarse, (int)own.node, own.lane, 1 << log_lanes), 1 << log_lanes);
-        if (own.lane == 0) f[own.node] = restricted(sum);
-    }
-    // Of alike cells, all that a coarse one has. Rows of axes that are absent count 0 times, so that all loads are on
-    // their way at once.
-    template <int PAIRS> PGI_HD double sum_of_block(const int at[3]) const
-    {
-        const int flat[2] = {l.n[1] == 1, l.n[2] == 1};
-        const auto residual_at = [&](int j, int k) { return pgi_data<float>(r) + at[0] + j * r.sj + k * r.sk; };
-        const auto weights_at = [&](int j, int k) { return l.weights + at[0] + l.n[0] * (j + l.n[1] * (int64_t)k); };
-        const pgi_across west(l, 0, at[0]), east(l, 0, at[0] + 1);
-        const int to_west = west.i - at[0], to_east = east.i - at[0];
-        float sum = 0;
-        PGI_UNROLLED
-        for (int q = 0; q < 4; q++) {
-            const int y = q & 1, z = q >> 1, j = at[1] + (flat[0] ? 0 : y), k = at[2] + (flat[1] ? 0 : z);
-            const float counts = (flat[0] && y) || (flat[1] && z) ? 0.0f : 1.0f;
-            const unsigned *const w = weights_at(j, k);
-            const float *const v = residual_at(j, k);
-            const pgi_both<unsigned> word = pgi_pair_at<PAIRS>(w);
-            const pgi_both<float> own = pgi_pair_at<PAIRS>(v);
-            sum += counts * (pgi_unpack_weights(word.x).own * own.x + pgi_unpack_weights(word.y).own * own.y +
-                             pgi_packed_slide(w[to_west], 0, west.unit) * v[to_west] +
-                             pgi_packed_slide(w[to_east], 0, east.unit) * v[to_east]);
+        const int64_t cell = I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * (int64_t)K);
+        if (!first) {
+            f[cell] = restricted(sum);
+            return;
         }
-        PGI_UNROLLED
-        for (int q = 0; q < 8; q++) {    // what slides along y, and along z
-            const int d = 1 + (q & 1), up = q >> 1 & 1, other = flat[2 - d] ? 0 : q >> 2;
-            const pgi_across across(l, d, at[d] + (flat[d - 1] ? 0 : up));
-            const float unit = (flat[2 - d] && q >> 2) || flat[d - 1] ? 0.0f : across.unit;
-            const int j = d == 1 ? across.i : at[1] + other, k = d == 1 ? at[2] + other : across.i;
-            const pgi_both<unsigned> w = pgi_pair_at<PAIRS>(weights_at(j, k));
-            const pgi_both<float> v = pgi_pair_at<PAIRS>(residual_at(j, k));
-            sum += pgi_packed_slide(w.x, d, unit) * v.x + pgi_packed_slide(w.y, d, unit) * v.y;
+        const int begin = first[cell], nodes = first[cell + 1] - begin;
+        if (nodes == 1) f[begin] = restricted(sum);
+        if (nodes < 2) return;
+        T given[8];
+        int node[8];
+        PGI_ROLLED
+        for (int q = 0; q < 8; q++) {
+            const int i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2),
+                      there = i < l.n[0] && j < l.n[1] && k < l.n[2];
+            node[q] = there ? l.aggregate[i + l.n[0] * (j + l.n[1] * (int64_t)k)] : -1;
+            given[q] = node[q] >= 0 ? reaching(i, j, k) : 0;
         }
-        return measures.all * (double)sum;
+        for (int own = begin; own < begin + nodes; own++) {
+            sum = 0;
+            for (int q = 0; q < 8; q++) sum += node[q] == own ? (double)given[q] : 0;
+            f[own] = restricted(sum);
+        }
     }
-    PGI_HD int has_pairs() const
+#if PGI_GPU
+    // The same of coarse cells side by side, to before I + last
+    template <int N, int WHOLE> PGI_HD void put_side_by_side(int I, int J, int K, const T (&sum)[N], int last) const
     {
-        return (r.sj | r.sk | l.n[0]) % 2 == 0 && (size_t)r.base % sizeof(pgi_both<float>) == 0;
+        if (WHOLE && !first) {
+            pgi_lanes<float, N> v;
+            PGI_UNROLLED
+            for (int q = 0; q < N; q++) v.v[q] = restricted(sum[q]);
+            *(pgi_lanes<float, N> *)(f + I + l.n[0] / 2 * (J + pgi_half(l.n[1]) * (int64_t)K)) = v;
+            return;
+        }
+        PGI_ROLLED
+        for (int q = 0; q <= last; q++) put(I + q, J, K, sum[q > 0 ? N - 1 : 0]);
     }
-    PGI_HD void operator()(int I, int J, int K) const
+#endif
+    // On the CPU, coarse cells of a row: what reaches them from row j of plane k, which is beside them along axis d (0:
+    // in them)
+    void add_row(int d, int begin, int end, int j, int k, double *sum) const
     {
-        const int coarse[3] = {I, J, K}, at[3] = {2 * I, 2 * J, 2 * K};
-        const int by_block = narrow && is_even() && pgi_is_whole(l, at);
-        const double sum = !by_block     ? sum_of(coarse, 0, 0, 1)
-                           : has_pairs() ? sum_of_block<1>(at)
-                                         : sum_of_block<0>(at);
-        f[I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(sum);
-    }
-    // Adds what row j of plane k gives to coarse cells, of which those before and after the ones asked for exist.
-    template <class T> void add_row(int begin, int end, int j, int k, double *sum) const
-    {
-        const pgi_across y(l, 1, j), z(l, 2, k);
-        const auto weights_at = [&](int row, int plane) {
-            return l.weights + l.n[0] * (row + l.n[1] * (int64_t)plane);
+        const unsigned *const w = weights(0, j, k);
+        const T *const v = residual(0, j, k);
+        const int n = l.n[0], whole = end < n / 2 ? end : n / 2;
+        if (d > 0) {
+            for (int I = begin; I < whole; I++)
+                sum[I - begin] += (double)pgi_slide_units(w[2 * I], d) * (double)v[2 * I] +
+                                  (double)pgi_slide_units(w[2 * I + 1], d) * (double)v[2 * I + 1];
+            if (end > whole) sum[whole - begin] += (double)pgi_slide_units(w[n - 1], d) * (double)v[n - 1];
+            return;
+        }
+        for (int I = begin; I < whole; I++)
+            sum[I - begin] += (double)pgi_own_units(w[2 * I]) * (double)v[2 * I] +
+                              (double)pgi_own_units(w[2 * I + 1]) * (double)v[2 * I + 1];
+        if (end > whole) sum[whole - begin] += (double)pgi_own_units(w[n - 1]) * (double)v[n - 1];
+        const auto slide = [&](int x) { return (double)pgi_slide_units(w[x], 0) * (double)v[x]; };
+        const auto at_ends = [&](int from, int to) {
+            for (int I = from; I < to; I++)
+                for (int up = 0; up < 2; up++)
+                    if (pgi_sliding_in(l, 0, I, up) >= 0) sum[I - begin] += slide(pgi_sliding_in(l, 0, I, up));
         };
-        const auto residual_at = [&](int row, int plane) { return pgi_data<T>(r) + row * r.sj + plane * r.sk; };
-        const unsigned *const w = weights_at(j, k), *const wy = weights_at(y.i, k), *const wz = weights_at(j, z.i);
-        const T *const own = residual_at(j, k), *const ry = residual_at(y.i, k), *const rz = residual_at(j, z.i);
-        for (int i = 2 * begin; i < 2 * end; i++) {
-            const int x = i & 1 ? i + 1 : i - 1;
-            sum[i / 2 - begin] += (double)pgi_unpack_weights(w[i]).own * (double)own[i] +
-                                  (double)pgi_packed_slide(w[x], 0) * (double)own[x] +
-                                  (double)pgi_packed_slide(wy[i], 1, y.unit) * (double)ry[i] +
-                                  (double)pgi_packed_slide(wz[i], 2, z.unit) * (double)rz[i];
-        }
+        const int low = begin > 0 ? begin : 1, high = end < (n - 1) / 2 ? end : (n - 1) / 2;
+        at_ends(begin, low < end ? low : end);
+        for (int I = low; I < high; I++) sum[I - begin] += slide(2 * I - 1) + slide(2 * I + 2);
+        at_ends(low < high ? high : low, end);
     }
     void row(int begin, int end, int J, int K) const
     {
-        enum { MOST = 64 };
-        const int simple = is_even() && !l.aggregate,
-                  last = (l.n[0] - 1) / 2;    // 2 last: maybe alone
-        int I = begin;
-        for (; I < end && (I == 0 || !simple); I++) (*this)(I, J, K);
-        for (int stop; I < end && I < last; I = stop) {
-            double sum[MOST] = {0};
-            stop = end < last ? end : last;
-            if (stop > I + MOST) stop = I + MOST;
-            for (int q = 0; q < 4; q++) {
-                const int j = 2 * J + (q & 1), k = 2 * K + q / 2;
-                if (j >= l.n[1] || k >= l.n[2]) continue;
-                if (narrow)
-                    add_row<float>(I, stop, j, k, sum);
-                else
-                    add_row<double>(I, stop, j, k, sum);
+        enum { PIECE = 64 };
+        for (int I = begin, stop; I < end; I = stop) {
+            double sum[PIECE] = {0};
+            stop = I + PIECE < end ? I + PIECE : end;
+            for (int q = 0; q < 2; q++) {    // the rows of its planes, those beside them along y, and along z
+                for (int k = 2 * K; k < 2 * K + 2 && k < l.n[2]; k++) {
+                    const int beside = pgi_sliding_in(l, 1, J, q);
+                    if (2 * J + q < l.n[1]) add_row(0, I, stop, 2 * J + q, k, sum);
+                    if (beside >= 0) add_row(1, I, stop, beside, k, sum);
+                }
+                const int beside = pgi_sliding_in(l, 2, K, q);
+                for (int j = 2 * J; j < 2 * J + 2 && j < l.n[1] && beside >= 0; j++)
+                    add_row(2, I, stop, j, beside, sum);
             }
-            for (int q = I; q < stop; q++)
-                f[q + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * K)] = restricted(measures.all * sum[q - I]);
+            for (int q = I; q < stop; q++) put(q, J, K, sum[q - I]);
         }
-        for (; I < end; I++) (*this)(I, J, K);
     }
 };
-struct pgi_prolong_lattice {
+
+#if PGI_GPU
+// A thread has 16 bytes of rows, and the sums of the coarse cells that these make.
+template <class T, int WHOLE>
+static __device__ __forceinline__ void pgi_restrict_columns(const pgi_cell_restriction<T> &o, const pgi_tile &t,
+                                                            int count)
+{
+    typedef pgi_abreast_cells<T, WHOLE> abreast;
+    typedef typename abreast::index index;
+    enum { C = abreast::C, N = C / 2 };
+    const pgi_lattice &l = o.l;
+    const abreast row = {count};
+    const int i = C * t.i, last = (row.count() - 1) / 2;
+    // Of rows and cells that are not there, others are read and count 0: so all loads are on their way at once.
+    const int ends[2] = {pgi_sliding_in(l, 0, i / 2, 0), pgi_sliding_in(l, 0, i / 2 + last, 1)},
+              rows[4] = {2 * t.j, 2 * t.j + 1 < l.n[1] ? 2 * t.j + 1 : -1, pgi_sliding_in(l, 1, t.j, 0),
+                         pgi_sliding_in(l, 1, t.j, 1)};
+    index words[4], values[4];
+    PGI_UNROLLED
+    for (int y = 0; y < 4; y++) {
+        const int j = rows[y] < 0 ? rows[0] : rows[y];
+        words[y] = (index)l.n[0] * (index)j + (index)i, values[y] = (index)o.r.sj * (index)j + (index)i;
+    }
+    // What plane k gives to its own coarse plane, and what slides to the one beside it
+    const auto add_plane = [&](int k, T(&own)[N], T(&slide)[N]) {
+        const index word = (index)k * ((index)l.n[0] * (index)l.n[1]), value = (index)k * (index)o.r.sk;
+        PGI_UNROLLED
+        for (int y = 0; y < 4; y++) {
+            const index w0 = word + words[y], v0 = value + values[y];
+            const pgi_lanes<unsigned, C> w = row.get(l.weights + w0);
+            const pgi_lanes<T, C> v = row.get(pgi_data<T>(o.r) + v0);
+            const T counts = rows[y] < 0 ? 0 : 1;
+            T given[N] = {0}, above[N] = {0};
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) {
+                const T x = WHOLE || m < count ? v.v[m] : (T)0;
+                const int beside = m & 1 ? m / 2 + 1 : m / 2 - 1;
+                if (y > 1) {
+                    given[m / 2] += pgi_slide_units(w.v[m], 1) * x;
+                    continue;
+                }
+                given[m / 2] += pgi_own_units(w.v[m]) * x, above[m / 2] += pgi_slide_units(w.v[m], 2) * x;
+                if (beside >= 0 && beside < N) given[beside] += pgi_slide_units(w.v[m], 0) * x;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < 2 && y < 2; e++) {
+                const index step = (index)((ends[e] < 0 ? i : ends[e]) - i);
+                const T x = pgi_slide_units(pgi_load_words(l.weights + (index)(w0 + step)), 0) *
+                            pgi_load_words(pgi_data<T>(o.r) + (index)(v0 + step));
+                PGI_UNROLLED
+                for (int q = 0; q < N; q++) given[q] += q == (e ? last : 0) && ends[e] >= 0 ? x : (T)0;
+            }
+            PGI_UNROLLED
+            for (int q = 0; q < N; q++) own[q] += counts * given[q], slide[q] += counts * above[q];
+        }
+    };
+    T sum[N] = {0}, before[N] = {0};    // of coarse plane K and the one before it
+    PGI_ROLLED
+    for (int K = t.k0; K <= t.k1; K++) {
+        const int low = K == t.k0            ? pgi_sliding_in(l, 2, K, 0)
+                        : 2 * K - 1 < l.n[2] ? 2 * K - 1
+                                             : -1,
+                  high = K == t.k1 ? pgi_sliding_in(l, 2, K - 1, 1) : 2 * K;
+        if (low >= 0) add_plane(low, before, sum);
+        if (high >= 0) add_plane(high, sum, before);
+        if (K > t.k0) o.template put_side_by_side<N, WHOLE>(i / 2, t.j, K - 1, before, last);
+        PGI_UNROLLED
+        for (int q = 0; q < N; q++) before[q] = sum[q], sum[q] = 0;
+    }
+}
+// Restricts a residual from a level with a node for each cell
+// Input: residual, weights of 4 bytes   Output: the right-hand side of the next level   Block: see pgi_restrict_columns
+// Moves, a cell, 4 bytes of weights and the residual, and an eighth of the result
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+    pgi_restrict_cells_kernel(const __grid_constant__ pgi_cell_restriction<T> o, pgi_shape h, pgi_bricks bricks)
+{
+    enum { C = pgi_abreast_cells<T, 1>::C };
+    pgi_await();
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
+    const int left = o.l.n[0] - C * t.i;
+    if (left <= 0 || t.j >= pgi_half(o.l.n[1]) || !pgi_any_fluid(bricks, C / 2 * t.i, t.j, t.k0, t.k1)) return;
+    if (o.l.n[0] % C == 0 && o.r.sj % C == 0 && o.r.sk % C == 0 && (size_t)pgi_data<T>(o.r) % 16 == 0 &&
+        o.r.sk * o.l.n[2] <= UINT_MAX)
+        pgi_restrict_columns<T, 1>(o, t, C);
+    else
+        pgi_restrict_columns<T, 0>(o, t, left < C ? left : (int)C);
+}
+#endif
+// bricks: of the coarse cells
+template <class T>
+static void pgi_restrict_cells(pg_solver *s, const pgi_cell_restriction<T> &restriction, const pgi_bricks &bricks)
+{
+    const int *const fine = restriction.l.n, n[3] = {pgi_half(fine[0]), pgi_half(fine[1]), pgi_half(fine[2])};
+#if PGI_GPU
+    if (s->cuda) {
+        enum { C = pgi_abreast_cells<T, 1>::C };
+        const pgi_shape h =
+            pgi_shape_of(s, (fine[0] + C - 1) / C, n[1], n[2], bricks.words ? 8 : (int)PGI_MARCH, 1, 1, 3);
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_restrict_cells_kernel<T>, restriction, h, bricks);
+        return;
+    }
+#endif
+    pgi_on_rows(s, n, 0, n[2], bricks, [&](int begin, int end, int j, int k) { restriction.row(begin, end, j, k); });
+}
+
+// u += P e, from the next coarser level to one with a node for each cell
+template <class T> struct pgi_cell_prolongation {
     pgi_lattice l;
+    const int *first;    // see pgi_cell_restriction
     pgi_grid u;
-    int narrow;    // u is f32
     const float *e;
     double inverse;             // of the unit of e
     const pgi_state *scaled;    // or NULL
-    PGI_HD double scale() const { return scaled ? inverse / scaled->scale : inverse; }
+    PGI_HD double unit() const { return scaled ? inverse / scaled->scale : inverse; }
+    PGI_HD T *place(int64_t i, int j, int k) const { return pgi_data<T>(u) + i + j * u.sj + k * u.sk; }
+    PGI_HD const unsigned *weights(int64_t i, int j, int k) const
+    {
+        return l.weights + i + l.n[0] * (j + l.n[1] * (int64_t)k);
+    }
+    // The value of a cell's aggregate
+    PGI_HD float coarse(int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k}, own = first ? l.aggregate[pgi_cell_of(l.n, at)] : pgi_block_of(l.n, at);
+        return own < 0 ? 0 : e[own];
+    }
     PGI_HD void operator()(int i, int j, int k) const    // all loads are on their way at once
     {
-        const int at[3] = {i, j, k}, own = pgi_aggregate_at(l, at);
-        const unsigned word = l.weights[pgi_cell_of(l.n, at)];
-        const int64_t place = i + j * u.sj + k * u.sk;
-        const double before = pgi_point_of(u, narrow, place);
-        int beside[3];
+        const unsigned word = *weights(i, j, k);
+        const pgi_across x(l, 0, i), y(l, 1, j), z(l, 2, k);
+        const float own = coarse(i, j, k), beside[3] = {coarse(x.i, j, k), coarse(i, y.i, k), coarse(i, j, z.i)};
+        const int there[3] = {x.there, y.there, z.there};
+        float sum = pgi_own_weight(word) * own;
         PGI_UNROLLED
-        for (int a = 0; a < 3; a++) {
-            int to[3] = {i, j, k};
-            to[a] = pgi_across(l, a, at[a]).i;
-            beside[a] = pgi_aggregate_at(l, to);
-        }
-        const pgi_weights w = pgi_unpack_weights(word);
-        float sum = own < 0 ? 0 : w.own * e[own];
-        PGI_UNROLLED
-        for (int a = 0; a < 3; a++) sum += beside[a] < 0 ? 0 : w.slide[a] * e[beside[a]];
-        if (own >= 0) pgi_set_point(u, narrow, place, before + scale() * (double)sum);
+        for (int d = 0; d < 3; d++) sum += there[d] ? pgi_slide_weight(word, d) * beside[d] : 0;
+        *place(i, j, k) = (T)((double)*place(i, j, k) + unit() * (double)sum);
     }
-    template <class T> void add_row(int begin, int end, int j, int k) const
-    {
-        const pgi_across y(l, 1, j), z(l, 2, k);
-        const auto coarse = [&](int row, int plane) {
-            return e + pgi_half(l.n[0]) * (row / 2 + (int64_t)pgi_half(l.n[1]) * (plane / 2));
-        };
-        const unsigned *const w = l.weights + l.n[0] * (j + l.n[1] * (int64_t)k);
-        const float *const own = coarse(j, k), *const ey = coarse(y.i, k), *const ez = coarse(j, z.i);
-        T *const to = pgi_data<T>(u) + j * u.sj + k * u.sk;
-        const double unit = scale();
-        for (int i = begin; i < end; i++) {
-            const int I = i / 2, x = i & 1 ? I + 1 : I - 1;
-            const float sum = pgi_unpack_weights(w[i]).own * own[I] + pgi_packed_slide(w[i], 0) * own[x] +
-                              pgi_packed_slide(w[i], 1, y.unit) * ey[I] + pgi_packed_slide(w[i], 2, z.unit) * ez[I];
-            to[i] = (T)((double)to[i] + unit * (double)sum);
-        }
-    }
+    // On the CPU: to a grid
     void row(int begin, int end, int j, int k) const
     {
-        const int simple = !l.seams && !l.aggregate, last = l.n[0] - 2;
+        const int simple = !l.seams && !first, last = l.n[0] - 2;
         int i = begin;
         for (; i < end && (i < 2 || !simple); i++) (*this)(i, j, k);
-        const int stop = end < last ? end : last;
-        if (i < stop && narrow) add_row<float>(i, stop, j, k);
-        if (i < stop && !narrow) add_row<double>(i, stop, j, k);
-        for (i = i < stop ? stop : i; i < end; i++) (*this)(i, j, k);
+        const pgi_across y(l, 1, j), z(l, 2, k);
+        const auto coarse_row = [&](int row, int plane) {
+            return e + pgi_half(l.n[0]) * (row / 2 + (int64_t)pgi_half(l.n[1]) * (plane / 2));
+        };
+        const unsigned *const w = weights(0, j, k);
+        const float *const own = coarse_row(j, k), *const ey = coarse_row(y.i, k), *const ez = coarse_row(j, z.i),
+                           from_y = y.there ? 1.0f : 0, from_z = z.there ? 1.0f : 0;
+        T *const to = place(0, j, k);
+        const double factor = unit();
+        for (; i < end && i < last; i++) {
+            const int I = i / 2, x = i & 1 ? I + 1 : I - 1;
+            const float sum = pgi_own_weight(w[i]) * own[I] + pgi_slide_weight(w[i], 0) * own[x] +
+                              from_y * pgi_slide_weight(w[i], 1) * ey[I] + from_z * pgi_slide_weight(w[i], 2) * ez[I];
+            to[i] = (T)((double)to[i] + factor * (double)sum);
+        }
+        for (; i < end; i++) (*this)(i, j, k);
     }
 };
 
 #if PGI_GPU
 // The same for all cells of a coarse one, which are side by side in pairs
-template <class T> struct pgi_prolong_blocks {
-    enum { RESIDENT = 4 };
-    pgi_prolong_lattice all;
+template <class T, int LIST> struct pgi_prolong_blocks {
+    enum { RESIDENT = LIST ? 3 : 4 };
+    pgi_cell_prolongation<T> all;
     PGI_HD void operator()(int I, int J, int K) const
     {
         const pgi_lattice &l = all.l;
         const int at[3] = {2 * I, 2 * J, 2 * K};
-        const int has_pairs = (all.u.sj | all.u.sk | l.n[0]) % 2 == 0 && (size_t)all.u.base % sizeof(pgi_both<T>) == 0;
-        if (pgi_is_whole(l, at)) return has_pairs ? add<1>(at) : add<0>(at);
+        int whole = at[0] + 1 < l.n[0];
+        PGI_UNROLLED
+        for (int d = 1; d < 3; d++) whole = whole && (at[d] + 1 < l.n[d] || l.n[d] == 1);
+        const int has_pairs = (all.u.sj | all.u.sk | l.n[0]) % 2 == 0 && (size_t)all.u.base % (2 * sizeof(T)) == 0;
+        if (whole && (has_pairs ? add<1>(at) : add<0>(at))) return;
         PGI_ROLLED
         for (int q = 0; q < 8; q++) {
             const int i = at[0] + (q & 1), j = at[1] + (q >> 1 & 1), k = at[2] + (q >> 2);
             if (i < l.n[0] && j < l.n[1] && k < l.n[2]) all(i, j, k);
         }
     }
-    // Rows of axes that are absent are read again, so that all loads are on their way at once.
-    template <int PAIRS> PGI_HD void add(const int at[3]) const
+    // The value of a coarse cell of a grid, or of one with a node, or without any
+    PGI_HD float coarse(int64_t cell, int *several) const
     {
+        if (!LIST) return all.e[cell];
+        const int begin = all.first[cell], nodes = all.first[cell + 1] - begin;
+        *several |= nodes > 1;
+        return nodes > 0 ? all.e[begin] : 0;
+    }
+    // Rows of axes that are absent are read again, so that all loads are on their way at once. Returns 0 where a coarse
+    // cell has several nodes, and leaves u as it is then.
+    template <int PAIRS> PGI_HD int add(const int at[3]) const
+    {
+        typedef pgi_lanes<T, 2> two;
         const pgi_lattice &l = all.l;
-        const int n[2] = {pgi_half(l.n[0]), pgi_half(l.n[1])};
-        const float *const e = all.e + at[0] / 2 + n[0] * (at[1] / 2 + (int64_t)n[1] * (at[2] / 2)), own = *e;
-        const int64_t stride[3] = {1, n[0], (int64_t)n[0] * n[1]};
-        const T scale = (T)all.scale();
-        float beside[3][2];    // times the unit of slides
+        const int64_t stride[3] = {1, pgi_half(l.n[0]), (int64_t)pgi_half(l.n[0]) * pgi_half(l.n[1])},
+                      cell = at[0] / 2 + stride[1] * (at[1] / 2) + stride[2] * (at[2] / 2);
+        int several = 0;
+        const float own = coarse(cell, &several);
+        float beside[3][2];
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             const int d = q / 2, up = l.n[d] > 1 ? q & 1 : 0;
             const pgi_across across(l, d, at[d] + up);
-            beside[d][q & 1] = across.unit * e[(across.i / 2 - at[d] / 2) * stride[d]];
+            const float value = coarse(cell + (across.i / 2 - at[d] / 2) * stride[d], &several);
+            beside[d][q & 1] = across.there ? value : 0;
         }
-        pgi_both<unsigned> w[4];
-        pgi_both<T> v[4];
-        T *p[4];
+        pgi_lanes<unsigned, 2> w[4];
+        two v[4];
+        const unsigned *const words = all.weights(at[0], at[1], at[2]);
+        T *const u = all.place(at[0], at[1], at[2]);
+        const int64_t y = l.n[1] > 1 ? 1 : 0, z = l.n[2] > 1 ? 1 : 0, word_z = z * l.n[0] * l.n[1];
+        const auto place = [&](int q) { return u + (q & 1) * y * all.u.sj + (q >> 1) * z * all.u.sk; };
         PGI_UNROLLED
         for (int q = 0; q < 4; q++) {
-            const int j = at[1] + (l.n[1] > 1 ? q & 1 : 0), k = at[2] + (l.n[2] > 1 ? q >> 1 : 0);
-            p[q] = pgi_data<T>(all.u) + at[0] + j * all.u.sj + k * all.u.sk;
-            w[q] = pgi_pair_at<PAIRS>(l.weights + at[0] + l.n[0] * (j + l.n[1] * (int64_t)k));
-            v[q] = pgi_pair_at<PAIRS>((const T *)p[q]);
-        }
-        PGI_UNROLLED
-        for (int q = 0; q < 4; q++) {
-            const auto correction = [&](unsigned word, int up) {
-                return scale * (T)(pgi_unpack_weights(word).own * own + pgi_packed_slide(word, 0, 1) * beside[0][up] +
-                                   pgi_packed_slide(word, 1, 1) * beside[1][q & 1] +
-                                   pgi_packed_slide(word, 2, 1) * beside[2][q >> 1]);
-            };
-            v[q].x += correction(w[q].x, 0), v[q].y += correction(w[q].y, 1);
+            const unsigned *const word = words + (q & 1) * y * l.n[0] + (q >> 1) * word_z;
+            const T *const p = place(q);
             if constexpr (PAIRS)
-                *(pgi_both<T> *)p[q] = v[q];
+                w[q] = *(const pgi_lanes<unsigned, 2> *)word, v[q] = *(const two *)p;
             else
-                p[q][0] = v[q].x, p[q][1] = v[q].y;
+                w[q] = {{word[0], word[1]}}, v[q] = {{p[0], p[1]}};
         }
+        if (several) return 0;
+        const T unit = (T)all.unit();
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            PGI_UNROLLED
+            for (int up = 0; up < 2; up++) {
+                const unsigned word = w[q].v[up];
+                v[q].v[up] += unit * (T)(pgi_own_weight(word) * own + pgi_slide_weight(word, 0) * beside[0][up] +
+                                         pgi_slide_weight(word, 1) * beside[1][q & 1] +
+                                         pgi_slide_weight(word, 2) * beside[2][q >> 1]);
+            }
+            if constexpr (PAIRS)
+                *(two *)place(q) = v[q];
+            else
+                place(q)[0] = v[q].v[0], place(q)[1] = v[q].v[1];
+        }
+        return 1;
     }
 };
 #endif
+// bricks: of the coarse cells and of the fine ones
+template <class T> static void pgi_prolong_cells(pg_solver *s, const pgi_cell_prolongation<T> &prolongation,
+                                                 const pgi_bricks &bricks, const pgi_bricks &fine)
+{
+    const int *const n = prolongation.l.n, coarse[3] = {pgi_half(n[0]), pgi_half(n[1]), pgi_half(n[2])};
+#if PGI_GPU
+    if (s->cuda && prolongation.first) return pgi_for_fluid(s, coarse, bricks, pgi_prolong_blocks<T, 1>{prolongation});
+    if (s->cuda) return pgi_for_fluid(s, coarse, bricks, pgi_prolong_blocks<T, 0>{prolongation});
+#endif
+    (void)coarse, (void)bricks;
+    pgi_on_rows(s, n, 0, n[2], fine, [&](int begin, int end, int j, int k) { prolongation.row(begin, end, j, k); });
+}
 
 // ---- the smoother ----
 
@@ -23032,6 +23189,12 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
     }
     const pgi_mirror_links mirror = {to};
     pgi_for_each(s, to.capacity, mirror);
+    for (int fills = 0; fills < 2 && !fine.rows; fills++) {
+        pgi_for_each(s, to.capacity, pgi_store_restriction{pgi_list_level(fine), to, fills});
+        if (fills) break;
+        pgi_fill_words(s, to.from, to.capacity + 1, 0, NULL, to.meta + PGI_NODES_OF);
+        pgi_prefix_sum(s, to.from, to.capacity + 1, to.meta + PGI_ENTRIES_OF, s->obstacles.scan, NULL);
+    }
     const pgi_invert invert = {to};
     pgi_for_phases(s, invert);
 }
@@ -23147,8 +23310,7 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
         return;
     }
     const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
-    const int64_t most = 8 * (task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : (int64_t)list.capacity);
-    const pgi_run_body run = {s, most};
+    const pgi_run_body run = {s, 8 * (int64_t)list.capacity};
     pgi_with_task(o->list, task, run);
 }
 
@@ -23163,17 +23325,6 @@ static const float *pgi_richardson_of(const pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     const int large = o->levels > 1 && o->list[!o->robust].cells > PGI_WIDE_CELLS;
     return over[o->labyrinth || (large && pgi_has_fields(&s->work))];
-}
-
-template <class T>
-static void pgi_prolong(pg_solver *s, const pgi_prolong_lattice &p, const pgi_bricks &fine, const pgi_bricks &coarse)
-{
-#if PGI_GPU
-    const int n[3] = {pgi_half(p.l.n[0]), pgi_half(p.l.n[1]), pgi_half(p.l.n[2])};
-    if (s->cuda && !p.l.aggregate) return pgi_for_fluid(s, n, coarse, pgi_prolong_blocks<T>{p});
-#endif
-    (void)coarse;
-    pgi_for_fluid(s, p.l.n, fine, p);
 }
 
 // Visits of levels, one after the other: what is done with a list is a task; a lattice has kernels of its own.
@@ -23191,7 +23342,7 @@ struct pgi_visit {
     }
     pgi_smoother<float> smoother() const
     {
-        return {s, *grid, pgi_coarse_bricks(s), pgi_no_measures(), PGI_FORM_ROWS};
+        return {s, *grid, pgi_coarse_bricks(s, 1), pgi_no_measures(), PGI_FORM_ROWS};
     }
     void step(int q, int what, int turn, float weight) const
     {
@@ -23229,10 +23380,10 @@ struct pgi_visit {
         if (is_lattice(q)) {
             const pgi_list &next = s->obstacles.list[1];
             const pgi_grid r = vector(grid->r);
-            const pgi_restrict_lattice restriction = {*grid, r,    1,    repeats ? next.g : next.f, pgi_no_measures(),
-                                                      1,     NULL, next, next.most_log_lanes};
             smoother().step(PGI_STEP_RESIDUAL, vector(grid->u), vector(grid->f), r, 0);
-            pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
+            pgi_restrict_cells<float>(s,
+                                      {*grid, next.first, r, repeats ? next.g : next.f, (double)PGI_WEIGHT_UNIT, NULL},
+                                      pgi_coarse_bricks(s, 2));
             return;
         }
         pgi_node_task t = task(PGI_NODES_RESTRICT, q);
@@ -23245,9 +23396,9 @@ struct pgi_visit {
         const int sweeps = s->desc.nu_pre + s->desc.nu_post;
         if (is_lattice(q)) {
             const pgi_list_level next(s->obstacles.list[1]);
-            const pgi_prolong_lattice prolongation = {
-                *grid, vector(grid->u), 1, repeats ? next.e : next.from(sweeps), 1, NULL};
-            pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), prolongation);
+            pgi_prolong_cells<float>(
+                s, {*grid, next.first, vector(grid->u), repeats ? next.e : next.from(sweeps), 1, NULL},
+                pgi_coarse_bricks(s, 2), pgi_coarse_bricks(s, 1));
             return;
         }
         pgi_node_task t = task(PGI_NODES_PROLONG, q);
@@ -23281,7 +23432,6 @@ struct pgi_visit {
             prolong_to(q, pre, repeats);
         }
         smooth(q, s->desc.nu_post, pre, 0);
-        if (!is_lattice(q)) pgi_run_task(s, small, task(PGI_NODES_SOLVE, q));
     }
     // The visit of level q and those after it, if they are small: returns whether they are.
     bool plan_small(int q, pgi_small_visit *all) const
@@ -23382,27 +23532,22 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     smoother.smooth(&now, &other, rhs.f, pre, from_zero);
     const pgi_list &next = o->list[0];
     pgi_lattice lattice = next;    // whose u and r may change places
-    const pgi_restrict_lattice restriction = {o->fine,
-                                              other,
-                                              sizeof(T) == sizeof(float),
-                                              repeated ? next.g : next.f,
-                                              smoother.form == PGI_FORM_ROWS ? pgi_no_measures() : smoother.measures,
-                                              s->cycle_unit / (o->unit * o->mean_weight),
-                                              s->mixed ? NULL : s->state,
-                                              next,
-                                              next.most_log_lanes};
+    const int *const first = o->robust ? next.first : NULL;
+    // Rows are integrated, and so is their residual.
+    const pgi_measures measures = smoother.form == PGI_FORM_ROWS ? pgi_no_measures() : smoother.measures;
+    const double unit = PGI_WEIGHT_UNIT * s->cycle_unit / (o->unit * o->mean_weight);
     smoother.step(PGI_STEP_RESIDUAL, now, rhs.f, other, 0);
-    if (o->robust)
-        pgi_for_each(s, (int64_t)next.capacity << restriction.log_lanes, restriction);
-    else
-        pgi_for_fluid(s, next.n, pgi_coarse_bricks(s), restriction);
+    if (measures.all == 0) pgi_for_fluid(s, l->n, o->bricks, pgi_integrate<T>{other, measures});
+    pgi_restrict_cells<T>(s,
+                          {o->fine, first, other, repeated ? next.g : next.f,
+                           measures.all > 0 ? unit * measures.all : unit, s->mixed ? NULL : s->state},
+                          pgi_coarse_bricks(s, 1));
     const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
     const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
-    const pgi_prolong_lattice correction = {o->fine, now,
-                                            sizeof(T) == sizeof(float), e,
-                                            1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state};
-    pgi_prolong<T>(s, correction, o->bricks, pgi_coarse_bricks(s));
+    pgi_prolong_cells<T>(
+        s, {o->fine, first, now, e, 1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state},
+        pgi_coarse_bricks(s, 1), o->bricks);
     smoother.smooth(&now, &other, rhs.f, post, 0, s->wants_product);
 }
 // Whether the last step of a cycle can sum <u, f>
@@ -23991,6 +24136,7 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
     to->aggregate = ints(to->capacity);
     to->root = ints(to->capacity);
     to->head = ints(to->capacity);
+    to->from = ints(to->capacity + 1);
     to->c = floats(to->link_capacity);
     float **const vectors[8] = {&to->s, &to->d, &to->u, &to->v, &to->f, &to->r, &to->e, &to->g};
     for (int q = 0; q < (repeated ? 8 : 6); q++) *vectors[q] = floats(to->capacity);
@@ -25309,6 +25455,8 @@ static void pgi_first_residual(pg_solver *s)
 static void pgi_cg_begin(pg_solver *s)
 {
     pgi_set_steps(s, PGI_KRYLOV_START);
+    // As a grid in f32 it has the words of other grids in bricks without fluid, where passes leave it as it is.
+    if (pgi_reads_narrow(s) && s->obstacles.bricks.words) s->ops->fill_zero(s, &s->level[0], s->vector[PGI_P]);
     if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
 }
@@ -25335,9 +25483,12 @@ static void pgi_cg_iterate(pg_solver *s)
     if (pgi_preconditioner_of(s) & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed && !pgi_cycle_sums_product(s))
         pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
     if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
-    pgi_recur(s, pgi_reads_narrow(s) ? PGI_CG_DIRECTION_MIXED : PGI_CG_DIRECTION, {{z, v[PGI_P]}});
+    pgi_recur(s, pgi_reads_narrow(s) ? PGI_CG_DIRECTION_AMONG_CELLS : PGI_CG_DIRECTION, {{z, v[PGI_P]}});
     pgi_set_steps(s, PGI_CG_ALPHA);
-    pgi_recur(s, pgi_is_narrowed(s) ? PGI_CG_DESCENT_MIXED : PGI_CG_DESCENT,
+    pgi_recur(s,
+              pgi_reads_narrow(s)  ? PGI_CG_DESCENT_AMONG_CELLS
+              : pgi_is_narrowed(s) ? PGI_CG_DESCENT_MIXED
+                                   : PGI_CG_DESCENT,
               {{v[PGI_P], s->outer.u, v[PGI_R], s->level[0].f}});
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
     s->ops->control(s, PGI_COUNT, 1);
