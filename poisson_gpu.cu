@@ -959,6 +959,10 @@ struct pgi_lattice {
     int *root;               // while levels are made; then, in lists, the next node of the same aggregate, or -1
     pgi_factors *factors;    // for transfers, or NULL: they are worked out where they are needed
     float *u, *f, *r, *e, *g;    // of a coarse level; e, g: of one that is visited three times
+    PGI_HD const unsigned *weights_at(int i, int j, int k) const
+    {
+        return weights + i + n[0] * (j + n[1] * (int64_t)k);
+    }
 };
 
 // A coarse level as a list of nodes, in the order of their cells. A link is a neighbour's number times 8 plus the
@@ -22583,22 +22587,18 @@ template <class T> struct pgi_cell_restriction {
     double scale;
     const pgi_state *scaled;    // or NULL
     PGI_HD T *residual(int64_t i, int j, int k) const { return pgi_data<T>(r) + i + j * r.sj + k * r.sk; }
-    PGI_HD const unsigned *weights(int64_t i, int j, int k) const
-    {
-        return l.weights + i + l.n[0] * (j + l.n[1] * (int64_t)k);
-    }
     // What reaches a cell: its own value, and what slides over its outer faces
     PGI_HD T reaching(int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
-        T sum = pgi_own_units(*weights(i, j, k)) * *residual(i, j, k);
+        T sum = pgi_own_units(*l.weights_at(i, j, k)) * *residual(i, j, k);
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             const int d = q / 2, up = q & 1, x = at[d], outer = up ? x & 1 || x + 1 == l.n[d] : !(x & 1),
                       from = pgi_sliding_in(l, d, x / 2, up), there = outer && from >= 0;
             int to[3] = {i, j, k};
             if (there) to[d] = from;
-            const T given = pgi_slide_units(*weights(to[0], to[1], to[2]), d) * *residual(to[0], to[1], to[2]);
+            const T given = pgi_slide_units(*l.weights_at(to[0], to[1], to[2]), d) * *residual(to[0], to[1], to[2]);
             sum += there ? given : 0;
         }
         return sum;
@@ -22649,7 +22649,7 @@ template <class T> struct pgi_cell_restriction {
     // in them)
     void add_row(int d, int begin, int end, int j, int k, double *sum) const
     {
-        const unsigned *const w = weights(0, j, k);
+        const unsigned *const w = l.weights_at(0, j, k);
         const T *const v = residual(0, j, k);
         const int n = l.n[0], whole = end < n / 2 ? end : n / 2;
         if (d > 0) {
@@ -22809,10 +22809,6 @@ template <class T> struct pgi_cell_prolongation {
     const pgi_state *scaled;    // or NULL
     PGI_HD double unit() const { return scaled ? inverse / scaled->scale : inverse; }
     PGI_HD T *place(int64_t i, int j, int k) const { return pgi_data<T>(u) + i + j * u.sj + k * u.sk; }
-    PGI_HD const unsigned *weights(int64_t i, int j, int k) const
-    {
-        return l.weights + i + l.n[0] * (j + l.n[1] * (int64_t)k);
-    }
     // The value of a cell's aggregate
     PGI_HD float coarse(int i, int j, int k) const
     {
@@ -22821,7 +22817,7 @@ template <class T> struct pgi_cell_prolongation {
     }
     PGI_HD void operator()(int i, int j, int k) const    // all loads are on their way at once
     {
-        const unsigned word = *weights(i, j, k);
+        const unsigned word = *l.weights_at(i, j, k);
         const pgi_across x(l, 0, i), y(l, 1, j), z(l, 2, k);
         const float own = coarse(i, j, k), beside[3] = {coarse(x.i, j, k), coarse(i, y.i, k), coarse(i, j, z.i)};
         const int there[3] = {x.there, y.there, z.there};
@@ -22840,7 +22836,7 @@ template <class T> struct pgi_cell_prolongation {
         const auto coarse_row = [&](int row, int plane) {
             return e + pgi_half(l.n[0]) * (row / 2 + (int64_t)pgi_half(l.n[1]) * (plane / 2));
         };
-        const unsigned *const w = weights(0, j, k);
+        const unsigned *const w = l.weights_at(0, j, k);
         const float *const own = coarse_row(j, k), *const ey = coarse_row(y.i, k), *const ez = coarse_row(j, z.i),
                            from_y = y.there ? 1.0f : 0, from_z = z.there ? 1.0f : 0;
         T *const to = place(0, j, k);
@@ -22903,7 +22899,7 @@ template <class T, int LIST> struct pgi_prolong_blocks {
         }
         pgi_lanes<unsigned, 2> w[4];
         two v[4];
-        const unsigned *const words = all.weights(at[0], at[1], at[2]);
+        const unsigned *const words = l.weights_at(at[0], at[1], at[2]);
         T *const u = all.place(at[0], at[1], at[2]);
         const int64_t y = l.n[1] > 1 ? 1 : 0, z = l.n[2] > 1 ? 1 : 0, word_z = z * l.n[0] * l.n[1];
         const auto place = [&](int q) { return u + (q & 1) * y * all.u.sj + (q >> 1) * z * all.u.sk; };
