@@ -958,7 +958,7 @@ struct pgi_lattice {
     int *aggregate;          // of the next level, or NULL: a coarse cell is one
     int *root;               // while levels are made; then, in lists, the next node of the same aggregate, or -1
     pgi_factors *factors;    // for transfers, or NULL: they are worked out where they are needed
-    float *u, *f, *r, *e, *g;    // of a coarse level; e, g: of one that is visited three times
+    float *u, *f, *r, *e;    // of a coarse level; e: of one that is visited three times
     PGI_HD const unsigned *weights_at(int i, int j, int k) const
     {
         return weights + i + n[0] * (j + n[1] * (int64_t)k);
@@ -15764,7 +15764,7 @@ template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_T
         double r[PGI_KEPT], lost[2];
         pgi_find_lost(d, part, line.mu, lost);
         if (line.inside && line.mu < 0 && pgi_is_first_part(part) && !(PIECES && !pieces.ends)) {
-            const pgi_column c = {stride, columns, d.marks + column};
+            const pgi_column c = {stride, columns, d.marks ? d.marks + column : NULL};
             if (!pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
         }
         pgi_copy_wait<0>();
@@ -18797,6 +18797,18 @@ template <class BODY> static constexpr auto pgi_resident_of(int) -> decltype((in
     return BODY::RESIDENT;
 }
 template <class BODY> static constexpr int pgi_resident_of(long) { return 1; }
+// The points of a column by body(i, j, k) or, where a body has that, by body.column(i, j, k0, k1)
+template <class BODY>
+static __device__ __forceinline__ auto pgi_run_column(const BODY &body, int i, int j, int k0, int k1, int)
+    -> decltype(body.column(0, 0, 0, 0))
+{
+    body.column(i, j, k0, k1);
+}
+template <class BODY>
+static __device__ __forceinline__ void pgi_run_column(const BODY &body, int i, int j, int k0, int k1, long)
+{
+    for (int k = k0; k < k1; k++) body(i, j, k);
+}
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, pgi_resident_of<BODY>(0))
     pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, pgi_bricks bricks)
 {
@@ -18805,7 +18817,7 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, pgi_re
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
-        for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
+        pgi_run_column(body, t.i, t.j, t.k0, t.k1, 0);
     }
 }
 
@@ -19012,9 +19024,7 @@ static PGI_HD inline int64_t pgi_scan_pieces(int64_t size, const int *wanted)
 }
 // f(v) for the values of a piece, which it may change. They move by fours where their place allows that, for a thread's
 // values are far from those of its neighbours.
-struct alignas(16) pgi_four {
-    int v[4];
-};
+typedef pgi_lanes<int, 4> pgi_four;
 template <class F>
 static PGI_HD inline void pgi_by_fours(int *value, int64_t begin, int64_t end, int changes, const F &f)
 {
@@ -20544,16 +20554,22 @@ struct pgi_eight_cells {
     PGI_HD uint64_t beside(int q, uint64_t *outer) const
     {
         const pgi_axis<double> &along = axis[q / 2];
-        *outer = 0;
         if (q > 1) {
-            if (pgi_is_outer(along, q, q < 4 ? j : k)) *outer = cells();
-            return *outer || !bytes ? 0 : pgi_load_eight(bytes + at + step(q), count);
+            const int is_outer = pgi_is_outer(along, q, q < 4 ? j : k);
+            const uint64_t there = bytes ? pgi_load_eight(bytes + at + (is_outer ? 0 : step(q)), count) : 0;
+            *outer = is_outer ? cells() : 0;
+            return is_outer ? 0 : there;
         }
-        const int end = q ? count - 1 : 0, byte = 8 * end;
-        if (pgi_is_outer(along, q, begin + end)) *outer = (uint64_t)1 << byte;
-        if (!bytes) return 0;
-        const uint64_t beyond = *outer ? 0 : bytes[at + end + pgi_cell_step(along, q, begin + end)];
-        return ((q ? own >> 8 : own << 8) & ~((uint64_t)255 << byte) & 255 * cells()) | beyond << byte;
+        const int end = q ? count - 1 : 0, byte = 8 * end, is_outer = pgi_is_outer(along, q, begin + end);
+        const uint64_t beyond = bytes ? bytes[at + end + (is_outer ? 0 : pgi_cell_step(along, q, begin + end))] : 0;
+        *outer = (uint64_t)is_outer << byte;
+        return ((q ? own >> 8 : own << 8) & ~((uint64_t)255 << byte) & 255 * cells()) | (is_outer ? 0 : beyond) << byte;
+    }
+    // The same in all directions: all loads are on their way at once.
+    PGI_HD void all_beside(uint64_t there[6], uint64_t outer[6]) const
+    {
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) there[q] = beside(q, outer + q);
     }
 };
 template <class BODY> static void pgi_for_eighths(pg_solver *s, const int n[3], const BODY &body)
@@ -20594,11 +20610,12 @@ struct pgi_classify {
         const uint64_t live = pgi_are(e.own, PG_FLUID) & e.cells();
         uint64_t word = live * PGI_LIVE;
         if (live && bricks.words) mark_brick(e.begin, j, k);
-        for (int q = 0; q < 6 && live; q++) {
-            uint64_t outer;
-            const uint64_t there = e.beside(q, &outer);
-            uint64_t open = axis[q / 2].n > 1 ? ~pgi_are(there, PG_SOLID) & ~outer : 0;
-            if (outer && a.cells->end[q] != 0) open |= outer;
+        uint64_t there[6], outer[6];
+        e.all_beside(there, outer);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            uint64_t open = axis[q / 2].n > 1 ? ~pgi_are(there[q], PG_SOLID) & ~outer[q] : 0;
+            if (outer[q] && a.cells->end[q] != 0) open |= outer[q];
             open &= live;
             if (!a.is_masked) open = by_fields(open, q, e);
             word |= open << q;
@@ -20615,11 +20632,12 @@ struct pgi_mark_plain {
     {
         const pgi_axis<double> *const axis = a.b.axis;
         const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
-        uint64_t plain = pgi_bits_of(e.own, 6);
-        for (int q = 0; q < 6 && plain; q++) {
-            uint64_t outer;
-            const uint64_t there = e.beside(q, &outer), open = pgi_bits_of(e.own, q);
-            plain &= axis[q / 2].n == 1 ? ~open : outer | (open & pgi_bits_of(there, 6));    // no face there; or none
+        uint64_t plain = pgi_bits_of(e.own, 6), there[6], outer[6];
+        e.all_beside(there, outer);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const uint64_t open = pgi_bits_of(e.own, q);
+            plain &= axis[q / 2].n == 1 ? ~open : outer[q] | (open & pgi_bits_of(there[q], 6));    // no face; or none
         }
         // The other bits, which others read, stay.
         if (plain) pgi_store_eight(kind + e.at, e.count, e.own | plain * PGI_PLAIN);
@@ -20637,24 +20655,45 @@ struct pgi_gather_rhs {
         return narrow ? (double)pgi_face_value<float>(faces, st, q, place)
                       : pgi_face_value<double>(faces, st, q, place);
     }
-    PGI_HD void operator()(int i, int j, int k) const
+    // What the values on the outer faces of a cell add to f
+    PGI_HD double sum_of_faces(unsigned given, int i, int j, int k) const
     {
-        const int64_t cell = pgi_cell_at(a.b, i, j, k);
+        const int at[3] = {i, j, k};
+        const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k,
+                                  i + (int64_t)faces->n[0] * j};
         double sum = 0;
-        if (a.kind[cell] & PGI_LIVE) {
-            const int at[3] = {i, j, k};
-            const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k,
-                                      i + (int64_t)faces->n[0] * j};
-            const unsigned given = a.b.state->face_mask & faces->mask;
-            sum = pgi_point_of(from, narrow, i + j * from.sj + k * from.sk);
-            PGI_UNROLLED
-            for (int q = 0; q < 6 && given; q++) {
-                if (!(given >> q & 1) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
-                const double factor = pgi_face_factor(pgi_apart(a), q, at, cell);
-                if (factor > 0) sum += faces->coefficient[q] * factor * face_value(q, place[q / 2]);
-            }
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            if (!(given >> q & 1) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
+            const double factor = pgi_face_factor(pgi_apart(a), q, at, pgi_cell_at(a.b, i, j, k));
+            if (factor > 0) sum += faces->coefficient[q] * factor * face_value(q, place[q / 2]);
         }
-        pgi_set_point(to, narrow, i + j * to.sj + k * to.sk, sum);
+        return sum;
+    }
+    PGI_HD void operator()(int i, int j, int k) const { column(i, j, k, k + 1); }
+    // Several cells at a time, whose loads are on their way at once
+    PGI_HD void column(int i, int j, int k0, int k1) const
+    {
+        enum { ABREAST = 4 };
+        const unsigned given = a.b.state->face_mask & faces->mask;
+        for (int k = k0; k < k1; k += ABREAST) {
+            int live[ABREAST];
+            double value[ABREAST];
+            PGI_UNROLLED
+            for (int q = 0; q < ABREAST; q++)
+                live[q] = k + q < k1 ? a.kind[pgi_cell_at(a.b, i, j, k + q)] & PGI_LIVE : 0;
+            PGI_UNROLLED
+            for (int q = 0; q < ABREAST; q++)
+                value[q] = live[q] ? pgi_point_of(from, narrow, i + j * from.sj + (k + q) * from.sk) : 0;
+            PGI_UNROLLED
+            for (int q = 0; q < ABREAST; q++)
+                if (k + q < k1) pgi_set_point(to, narrow, i + j * to.sj + (k + q) * to.sk, value[q]);
+        }
+        for (int k = k0; k < k1 && given; k++) {
+            const int64_t at = i + j * to.sj + k * to.sk;
+            if (a.kind[pgi_cell_at(a.b, i, j, k)] & PGI_LIVE)
+                pgi_set_point(to, narrow, at, pgi_point_of(to, narrow, at) + sum_of_faces(given, i, j, k));
+        }
     }
 };
 
@@ -20727,22 +20766,39 @@ struct pgi_clear_outside {
     const int *some;
     unsigned long long *largest;    // of these means; or NULL
     PGI_HD int wanted() const { return !some || *some; }
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD void operator()(int eighth, int j, int k) const
     {
-        const int64_t cell = pgi_cell_at(a.b, i, j, k), at = i + j * to.sj + k * to.sk;
-        if (!pgi_has_row(a, a.kind[cell], cell)) {
-            const double mean = largest && a.kind[cell] & PGI_LIVE ? pgi_point_of(to, narrow, at) : 0;
+        const pgi_eight_cells e(a.kind, a.b.axis, a.b.axis[0].n, pgi_plane_of(a.b), eighth, j, k);
+        const uint64_t live = pgi_bits_of(e.own, 6);
+        const int64_t out = e.begin + j * to.sj + k * to.sk, in = e.begin + j * from.sj + k * from.sk;
+        uint64_t rows = a.b.state->alpha > 0 ? live : live & ~pgi_are(e.own & PGI_ONES * PGI_OPEN, 0);
+        for (int b = 0; b < e.count && live != rows && a.cells->alpha_cell; b++)
+            rows |= (uint64_t)pgi_has_row(a, e.own >> 8 * b & 255, e.at + b) << 8 * b;
+        if (from.base == to.base && rows == e.cells()) return;
+        const int size = narrow ? sizeof(float) : sizeof(double);
+        char *const words = (char *)pgi_vector_at<double>(to, narrow, out);
+        if (!live && e.count == PGI_WORD && (size_t)words % sizeof(pgi_four) == 0) {
+            const pgi_four zero = {{0, 0, 0, 0}};
+            for (int b = 0; b < PGI_WORD * size; b += (int)sizeof zero) *(pgi_four *)(words + b) = zero;
+            return;
+        }
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_WORD; b++) {
+            const int has_row = rows >> 8 * b & 1, is_live = live >> 8 * b & 1;
+            if (b >= e.count || (has_row && from.base == to.base)) continue;
+            const double mean = !has_row && is_live && largest ? pgi_point_of(to, narrow, out + b) : 0;
             if (mean != 0) pgi_note_mean(largest, mean);
-            pgi_set_point(to, narrow, at, pgi_finite(mean) ? 0 : mean);    // NaN and Inf are found by others
-        } else if (from.base != to.base)
-            pgi_set_point(to, narrow, at, pgi_point_of(from, narrow, i + j * from.sj + k * from.sk));
+            // NaN and Inf are found by others.
+            const double cleared = pgi_finite(mean) ? 0 : mean;
+            pgi_set_point(to, narrow, out + b, has_row ? pgi_point_of(from, narrow, in + b) : cleared);
+        }
     }
 };
 static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow, const int *some = NULL,
                            unsigned long long *largest = NULL)
 {
     const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow, some, largest};
-    pgi_for_points(s, s->outer.n, body);
+    pgi_for_eighths(s, s->outer.n, body);
 }
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 {
@@ -20872,12 +20928,10 @@ struct pgi_label_held {
         const pgi_axis<double> *const axis = a.b.axis;
         const pgi_eight_cells e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
         const uint64_t live = pgi_bits_of(e.own, 6);
-        uint64_t held = 0, alone = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0) & live;
-        for (int q = 0; q < 6 && live; q++) {
-            uint64_t outer;
-            const uint64_t there = e.beside(q, &outer);
-            held |= pgi_bits_of(e.own, q) & (outer | ~pgi_bits_of(there, 6));
-        }
+        uint64_t held = 0, alone = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0) & live, there[6], outer[6];
+        e.all_beside(there, outer);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) held |= pgi_bits_of(e.own, q) & (outer[q] | ~pgi_bits_of(there[q], 6));
         for (int b = 0; b < e.count && live && a.cells->alpha_cell; b++)
             held |= (uint64_t)(pgi_coefficient(a.cells, a.cells->alpha_cell, e.at + b) > 0) << 8 * b;
         alone &= ~held;
@@ -21386,17 +21440,19 @@ struct pgi_dense_level {
         r.shift = held > 0 ? stored(weight * held) : 0;
         return r;
     }
-    // By the mask: is it plain, and its aggregate and the others complete?
-    PGI_HD int is_plain(const int at[3]) const
+    // Has a cell all its neighbours in the box, and is its coarse cell whole?
+    PGI_HD int is_within(const int at[3]) const
     {
-        int plain = kind[pgi_cell_of(n, at)] & PGI_PLAIN ? 1 : 0;
+        int within = 1;
         PGI_UNROLLED
         for (int d = 0; d < 3; d++) {
             const int inner = n[d] == 1 || periodic >> d & 1 || (at[d] > 0 && at[d] < n[d] - 1);
-            plain &= inner && (n[d] == 1 || (at[d] ^ 1) < n[d]);
+            within &= inner && (n[d] == 1 || (at[d] ^ 1) < n[d]);
         }
-        return plain;
+        return within;
     }
+    // By the mask: is it plain, too?
+    PGI_HD int is_plain(const int at[3]) const { return kind[pgi_cell_of(n, at)] & PGI_PLAIN && is_within(at); }
     // Are all cells of a coarse cell plain, and their neighbours above?
     PGI_HD int is_plain_block(const int coarse[3]) const
     {
@@ -21567,6 +21623,18 @@ struct pgi_list_level : pgi_list {
     }
     PGI_HD float diagonal(int i) const { return d[i]; }
 };
+// A right-hand side that is written. Of a list the smoother's first step, from 0, goes with it: omega D^-1 f.
+struct pgi_list_start {
+    float *f, *v;
+    const float *d;    // of a list
+    float omega;
+    PGI_HD void set(int64_t i, float value) const
+    {
+        f[i] = value;
+        if (d) v[i] = d[i] > 0 ? omega * value / d[i] : 0;
+    }
+};
+static PGI_HD inline pgi_list_start pgi_start_of(const pgi_list &l, float omega) { return {l.f, l.v, l.d, omega}; }
 
 // ---- making them ----
 
@@ -21607,18 +21675,16 @@ struct pgi_make_lattice {
     }
 };
 
-// The same for plain coarse cells; the others are listed, in any order: threads that stay together have the same to do.
-struct pgi_make_plain_lattice {
+// By the mask: the coarse cells that are not plain, in any order. Threads that stay together have the same to do with
+// them.
+struct pgi_list_blocks {
     pgi_dense_level fine;
-    pgi_lattice to;
     int *list, *listed;
     PGI_HD void operator()(int I, int J, int K) const
     {
-        const int coarse[3] = {I, J, K}, cell = I + to.n[0] * (J + to.n[1] * K);
-        if (fine.is_plain_block(coarse))
-            to.rows[cell] = fine.cells->plain_row;
-        else
-            list[pgi_atomic_next(listed)] = cell;
+        const int coarse[3] = {I, J, K};
+        if (!fine.is_plain_block(coarse))
+            list[pgi_atomic_next(listed)] = I + pgi_half(fine.n[0]) * (J + pgi_half(fine.n[1]) * K);
     }
 };
 
@@ -22215,6 +22281,7 @@ struct pgi_invert {
         }
         if (phase & 1) {
             double pivot = held[k];
+            PGI_UNROLLED_BY_EIGHT
             for (int j = k + 1; j < n; j++) pivot -= a[k * N + j];
             column[p] = pivot > least[k] ? a[p * N + k] : 0;
             row[p] = !(pivot > least[k]) ? 0 : p == k ? 1 / pivot : a[k * N + p] / pivot;
@@ -22236,17 +22303,14 @@ static PGI_HD inline float pgi_node_product(const pgi_list_level &level, const f
     return level.shift(i) * own + pgi_total_of_lanes(sum, level.lanes());
 }
 
-// A step of the smoother, see pgi_smoother: the next u = u + omega D^-1 (f - A u), or omega D^-1 f, from 0. A level
-// with an inverse is solved by the step from 0, and by no other.
+// A step of the smoother, see pgi_smoother: the next u = u + omega D^-1 (f - A u). A level with an inverse is solved by
+// the first one of these, and by no other.
 struct pgi_smooth_nodes {
     pgi_list_level level;
-    int turn, from_zero;
+    int turn;    // steps before this one
     float omega;
-    PGI_HD int log_lanes() const
-    {
-        return level.is_solved() ? level.most_log_lanes : from_zero ? 0 : level.log_lanes();
-    }
-    PGI_HD int64_t count() const { return level.is_solved() && !from_zero ? 0 : (int64_t)level.nodes() << log_lanes(); }
+    PGI_HD int log_lanes() const { return level.is_solved() ? level.most_log_lanes : level.log_lanes(); }
+    PGI_HD int64_t count() const { return level.is_solved() && turn != 1 ? 0 : (int64_t)level.nodes() << log_lanes(); }
     PGI_HD void solve(int i, int lane, int lanes) const
     {
         const double *const row = level.inverse + i * PGI_EXACT_NODES;
@@ -22262,9 +22326,8 @@ struct pgi_smooth_nodes {
         const pgi_node_lane own = pgi_node_lane_of(p, log_lanes());
         const int i = (int)own.node, lane = own.lane;
         if (level.is_solved()) return solve(i, lane, 1 << log_lanes());
-        const float *const u = level.from(turn), d = level.d[i], x = from_zero ? 0 : u[i];
-        float sum = 0;
-        if (!from_zero) sum = level.sum_over_links(i, lane, [&](int j, int, float c) { return c * (x - u[j]); });
+        const float *const u = level.from(turn), d = level.d[i], x = u[i];
+        float sum = level.sum_over_links(i, lane, [&](int j, int, float c) { return c * (x - u[j]); });
         // Where a small shift alone holds a component, f and shift x are large beside their difference, which comes
         // first.
         sum = level.f[i] - level.shift(i) * x - pgi_total_of_lanes(sum, 1 << log_lanes());
@@ -22272,14 +22335,15 @@ struct pgi_smooth_nodes {
     }
 };
 
-enum pgi_node_step { PGI_NODES_DEFECT, PGI_NODES_BEGIN, PGI_NODES_AGAIN, PGI_NODES_ADD };
-// r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u. Products are of
-// lists.
+enum pgi_node_step { PGI_NODES_DEFECT, PGI_NODES_ADD };
+enum { PGI_VISITS = 3 };    // of a level that is visited several times
+// r = f - A u; or, after a visit of those, e += weight u and, unless it was the last one, f -= weight A u. Products are
+// of lists; a grid gets weight u in place of u.
 struct pgi_step_nodes {
     pgi_any_level level;
-    int what, turn;
-    float weight;
-    PGI_HD int has_product() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN; }
+    int what, turn;    // turn: of u; the number of the visit
+    float weight, omega;
+    PGI_HD int has_product() const { return what == PGI_NODES_DEFECT || (turn + 1 < PGI_VISITS && !level.rows); }
     PGI_HD int log_lanes() const { return has_product() ? level.log_lanes() : 0; }
     PGI_HD int64_t count() const
     {
@@ -22288,16 +22352,18 @@ struct pgi_step_nodes {
     PGI_HD void operator()(int64_t p) const
     {
         const pgi_node_lane own = pgi_node_lane_of(p, log_lanes());
-        const int i = (int)own.node, lane = own.lane;
-        const float *const u = what == PGI_NODES_DEFECT ? level.from(turn) : level.e;
+        const int i = (int)own.node, lane = own.lane, is_defect = what == PGI_NODES_DEFECT;
+        const float *const u = is_defect ? level.from(turn) : level.u;
         const float product = has_product() ? pgi_node_product(level, u, i, lane) : 0;
         if (lane > 0) return;
-        switch (what) {
-        case PGI_NODES_DEFECT: level.r[i] = level.f[i] - product; break;
-        case PGI_NODES_BEGIN: level.f[i] = level.g[i], level.e[i] = 0; break;
-        case PGI_NODES_AGAIN: level.f[i] = level.g[i] - product; break;
-        default: level.e[i] += weight * level.from(turn)[i];
+        if (is_defect) {
+            level.r[i] = level.f[i] - product;
+            return;
         }
+        const float step = weight * u[i];
+        level.e[i] = turn == 0 ? step : level.e[i] + step;
+        if (level.rows) level.u[i] = step;
+        if (has_product()) pgi_start_of(level, omega).set(i, level.f[i] - weight * product);
     }
 };
 
@@ -22340,7 +22406,7 @@ struct pgi_store_restriction {
 struct pgi_restrict_to_list {
     pgi_list_level fine;
     pgi_list to;
-    float *f;
+    float omega;
     PGI_HD int is_stored() const { return pgi_has_stored_restriction(fine, to); }
     PGI_HD int log_lanes() const
     {
@@ -22359,7 +22425,7 @@ struct pgi_restrict_to_list {
         } else
             pgi_reaching_node(fine, to, J, own.lane, lanes, [&](int i, float weight) { sum += weight * fine.r[i]; });
         sum = pgi_total_of_lanes(sum, lanes);
-        if (own.lane == 0) f[J] = sum;
+        if (own.lane == 0) pgi_start_of(to, omega).set(J, sum);
     }
 };
 struct pgi_prolong_from_list {
@@ -22383,12 +22449,12 @@ struct pgi_prolong_from_list {
     }
 };
 
-// What is done with a list: one of the operations above. repeats: of restriction and prolongation, the next level is
-// one that is visited three times. steps: of a prolongation, those that the next level's visit takes.
+// What is done with a list: one of the operations above. repeats: of a prolongation, the next level is one that is
+// visited three times. omega: of the first step from 0, where a right-hand side is written.
 enum { PGI_NODES_SMOOTH = PGI_NODES_ADD + 1, PGI_NODES_RESTRICT, PGI_NODES_PROLONG };
 struct pgi_node_task {
-    unsigned char what, level, turn, from_zero, steps, repeats;
-    float weight;
+    unsigned char what, level, turn, repeats;
+    float weight, omega;
 };
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable    // on the host f launches kernels
@@ -22398,24 +22464,23 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     const pgi_list_level level(list[t.level]);
     switch (t.what) {
     case PGI_NODES_SMOOTH: {
-        const pgi_smooth_nodes smooth = {level, t.turn, t.from_zero, t.weight};
+        const pgi_smooth_nodes smooth = {level, t.turn, t.omega};
         f(smooth);
         break;
     }
     case PGI_NODES_RESTRICT: {
-        const pgi_list &next = list[t.level + 1];
-        const pgi_restrict_to_list restriction = {level, next, t.repeats ? next.g : next.f};
+        const pgi_restrict_to_list restriction = {level, list[t.level + 1], t.omega};
         f(restriction);
         break;
     }
     case PGI_NODES_PROLONG: {
-        const pgi_list_level next(list[t.level + 1]);
-        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.steps), t.turn};
+        const pgi_list &next = list[t.level + 1];
+        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.u, t.turn};
         f(prolongation);
         break;
     }
     default: {
-        const pgi_step_nodes step = {pgi_any_level(list[t.level]), t.what, t.turn, t.weight};
+        const pgi_step_nodes step = {pgi_any_level(list[t.level]), t.what, t.turn, t.weight, t.omega};
         f(step);
     }
     }
@@ -22428,25 +22493,22 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
 // with more nodes are visited task by task, by one block. So are those that hang on by little, by a small alpha or weak
 // links: columns are nearly constant then, and so large that f32 has no digits left for what differs.
 struct pgi_small_visit {
-    enum { LEVELS = 6, TASKS = 150, ROUNDS = 3 };
+    enum { LEVELS = 6, TASKS = 150 };
     pgi_list list[LEVELS];
     pgi_node_task task[TASKS];
-    int tasks, levels, turn;    // turn: where u is in the end
-    int rounds;                 // 1 or ROUNDS
-    float weight[ROUNDS];
+    int tasks, levels;
+    int rounds;    // 1 or PGI_VISITS
+    float weight[PGI_VISITS], omega;
     float *matrix;    // row by row
     int matrix_nodes;
-    // A round of several has two more tasks.
-    PGI_HD int in_round() const { return rounds > 1 ? tasks + 2 : tasks; }
+    // A round of several has one more task.
+    PGI_HD int in_round() const { return rounds > 1 ? tasks + 1 : tasks; }
     PGI_HD int phases() const { return rounds * in_round(); }
     PGI_HD pgi_node_task task_of(int phase) const
     {
-        if (rounds == 1) return task[phase];
         const int round = phase / in_round(), q = phase % in_round();
-        if (q > 0 && q <= tasks) return task[q - 1];
-        pgi_node_task t = {PGI_NODES_ADD, 0, 0, (unsigned char)turn, 0, 0, weight[round]};
-        if (q == 0) t.what = round == 0 ? PGI_NODES_BEGIN : PGI_NODES_AGAIN;
-        return t;
+        if (q < tasks) return task[q];
+        return {PGI_NODES_ADD, 0, (unsigned char)round, 0, weight[round], omega};
     }
     // Those after the one that is solved exactly have nothing to do, and are passed over without a look at them.
     PGI_HD int last_level() const
@@ -22468,12 +22530,11 @@ struct pgi_small_visit {
         pgi_with_task(list, task_of(phase), [&](const auto &body) { body(p); });
     }
 
-    PGI_HD float *given() const { return rounds > 1 ? list[0].g : list[0].f; }
-    PGI_HD float *result() const { return rounds > 1 ? list[0].e : pgi_list_level(list[0]).from(turn); }
+    PGI_HD float *result() const { return rounds > 1 ? list[0].e : list[0].u; }
     PGI_HD int nodes() const { return list[0].meta[PGI_NODES_OF]; }
     // A column is worked out in shared memory.
     enum { ROOM = 8000 };
-    PGI_HD int vectors(int q) const { return list[q].e ? 6 : 4; }
+    PGI_HD int vectors(int q) const { return list[q].e ? 5 : 4; }
     PGI_HD int fits() const
     {
         int room = 0;
@@ -22496,7 +22557,7 @@ struct pgi_small_visit {
     {
         for (int q = 0, last = last_level(); q <= last; q++) {
             pgi_list &l = list[q];
-            float **const vector[6] = {&l.u, &l.v, &l.f, &l.r, &l.e, &l.g};
+            float **const vector[5] = {&l.u, &l.v, &l.f, &l.r, &l.e};
             for (int v = 0; v < vectors(q); v++) *vector[v] = room, room += l.meta[PGI_NODES_OF];
         }
     }
@@ -22519,7 +22580,8 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_COLUMN_THREA
     }
     __syncthreads();
     const int nodes = own.nodes();
-    for (int i = thread; i < nodes; i += PGI_COLUMN_THREADS) own.given()[i] = i == column ? 1.0f : 0;
+    const pgi_list_start start = pgi_start_of(own.list[0], own.omega);
+    for (int i = thread; i < nodes; i += PGI_COLUMN_THREADS) start.set(i, i == column ? 1.0f : 0);
     pgi_run_phases(own, counts);
     for (int i = thread; i < nodes; i += PGI_COLUMN_THREADS)
         visit.matrix[(int64_t)i * visit.matrix_nodes + column] = own.result()[i];
@@ -22538,7 +22600,7 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREAD
     }
     const int i = (int)(blockIdx.x * PGI_PHASE_THREADS + threadIdx.x) / 32, lane = (int)threadIdx.x % 32;
     if (i >= visit.nodes()) return;
-    const float *const row = visit.matrix + (int64_t)i * visit.matrix_nodes, *const f = visit.given();
+    const float *const row = visit.matrix + (int64_t)i * visit.matrix_nodes, *const f = visit.list[0].f;
     float sum = 0;
     PGI_UNROLLED_BY_EIGHT
     for (int j = lane; j < visit.nodes(); j += 32) sum += row[j] * f[j];
@@ -22548,13 +22610,27 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREAD
 #endif
 
 struct pgi_weigh_cells {
+    enum { RESIDENT = 3 };
     pgi_dense_level l;
     unsigned *weights;
     PGI_HD void operator()(int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
-        const int plain = !l.rows && l.is_plain(at);
-        weights[pgi_cell_of(l.n, at)] = plain ? l.cells->plain_weights : pgi_pack_weights(pgi_weights_of_cell(l, at));
+        weights[pgi_cell_of(l.n, at)] = pgi_pack_weights(pgi_weights_of_cell(l, at));
+    }
+};
+// The same of the cells of listed coarse cells
+struct pgi_weigh_blocks {
+    pgi_weigh_cells all;
+    const int *list, *listed;
+    PGI_HD int64_t count() const { return 8 * (int64_t)*listed; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int *const n = all.l.n, coarse[3] = {pgi_half(n[0]), pgi_half(n[1]), pgi_half(n[2])};
+        int at[3];
+        pgi_place_of(coarse, list[p / 8], at);
+        for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
+        if (at[0] < n[0] && at[1] < n[1] && at[2] < n[2]) all(at[0], at[1], at[2]);
     }
 };
 
@@ -22583,7 +22659,7 @@ template <class T> struct pgi_cell_restriction {
     pgi_lattice l;
     const int *first;    // see pgi_list; NULL: the next level is a grid
     pgi_grid r;
-    float *f;
+    pgi_list_start to;
     double scale;
     const pgi_state *scaled;    // or NULL
     PGI_HD T *residual(int64_t i, int j, int k) const { return pgi_data<T>(r) + i + j * r.sj + k * r.sk; }
@@ -22609,11 +22685,11 @@ template <class T> struct pgi_cell_restriction {
     {
         const int64_t cell = I + pgi_half(l.n[0]) * (J + pgi_half(l.n[1]) * (int64_t)K);
         if (!first) {
-            f[cell] = restricted(sum);
+            to.set(cell, restricted(sum));
             return;
         }
         const int begin = first[cell], nodes = first[cell + 1] - begin;
-        if (nodes == 1) f[begin] = restricted(sum);
+        if (nodes == 1) to.set(begin, restricted(sum));
         if (nodes < 2) return;
         T given[8];
         int node[8];
@@ -22627,7 +22703,7 @@ template <class T> struct pgi_cell_restriction {
         for (int own = begin; own < begin + nodes; own++) {
             sum = 0;
             for (int q = 0; q < 8; q++) sum += node[q] == own ? (double)given[q] : 0;
-            f[own] = restricted(sum);
+            to.set(own, restricted(sum));
         }
     }
 #if PGI_GPU
@@ -22638,7 +22714,7 @@ template <class T> struct pgi_cell_restriction {
             pgi_lanes<float, N> v;
             PGI_UNROLLED
             for (int q = 0; q < N; q++) v.v[q] = restricted(sum[q]);
-            *(pgi_lanes<float, N> *)(f + I + l.n[0] / 2 * (J + pgi_half(l.n[1]) * (int64_t)K)) = v;
+            *(pgi_lanes<float, N> *)(to.f + I + l.n[0] / 2 * (J + pgi_half(l.n[1]) * (int64_t)K)) = v;
             return;
         }
         PGI_ROLLED
@@ -23220,6 +23296,21 @@ struct pgi_set_plain {
         cells->plain_row = pgi_coarse_row(level, first);
     }
 };
+// As if all were plain: the weights of a level and the rows of the next one
+struct pgi_fill_plain {
+    const pgi_cells *cells;
+    unsigned *weights;
+    pgi_stored_row *rows;
+    int64_t number, coarse;
+    PGI_HD int64_t count() const { return number; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        weights[i] = cells->plain_weights;
+        if (i < coarse) rows[i] = cells->plain_row;
+    }
+};
+// By the mask the coarse cells that are not plain, of which the first number tells how many they are; else NULL.
+static int *pgi_blocks_of(const pg_solver *s) { return pgi_has_blocks(s) ? s->obstacles.parent : NULL; }
 // Rows of the finest level, of links between cells that have rows; what leads elsewhere holds a cell.
 struct pgi_store_rows {
     pgi_cell_operator<double> a;
@@ -23245,10 +23336,18 @@ struct pgi_store_rows {
         to[cell] = row;
     }
 };
+// What is found out about the finest level: its rows or, by the mask, which of its coarse cells are not plain
 static void pgi_store_finest(pg_solver *s)
 {
-    const pgi_store_rows store = {pgi_wide_operator(s), s->obstacles.unit, s->obstacles.fine.rows};
-    if (store.to) pgi_for_points(s, s->level[0].n, store);
+    const int *const n = s->level[0].n, coarse[3] = {pgi_half(n[0]), pgi_half(n[1]), pgi_half(n[2])};
+    int *const blocks = pgi_blocks_of(s);
+    if (!blocks) {
+        const pgi_store_rows store = {pgi_wide_operator(s), s->obstacles.unit, s->obstacles.fine.rows};
+        pgi_for_points(s, n, store);
+        return;
+    }
+    pgi_fill_words(s, blocks, 1);
+    pgi_for_points(s, coarse, pgi_list_blocks{pgi_finest_level(s), blocks + 1, blocks});
 }
 
 static void pgi_weigh(pg_solver *s, const pgi_dense_level &l, unsigned *weights)
@@ -23261,24 +23360,23 @@ static void pgi_make_grid(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_dense_level fine = pgi_finest_level(s);
-    int *const listed = pgi_has_blocks(s) ? o->parent : NULL, *const list = listed ? listed + 1 : NULL;
-    const pgi_make_lattice make = {fine, o->list[0], list, listed};
-    if (listed) {
-        const pgi_make_plain_lattice make_plain = {fine, o->list[0], list, listed};
+    const int *const blocks = pgi_blocks_of(s), *const list = blocks ? blocks + 1 : NULL;
+    if (blocks) {
+        const int64_t cells = s->level[0].points;
         pgi_for_each(s, 1, pgi_set_plain{fine, o->cells});
-        pgi_weigh(s, fine, o->fine.weights);
-        pgi_fill_words(s, listed, 1);
-        pgi_for_points(s, o->list[0].n, make_plain);
+        pgi_for_each(s, cells, pgi_fill_plain{o->cells, o->fine.weights, o->list[0].rows, cells, o->list[0].cells});
+        pgi_for_each(s, cells, pgi_weigh_blocks{{fine, o->fine.weights}, list, blocks});
     }
-    pgi_for_each(s, o->list[0].capacity, make);
+    pgi_for_each(s, o->list[0].capacity, pgi_make_lattice{fine, o->list[0], list, blocks});
 }
 
-// Makes all coarse levels anew: of the operator, the alpha and the mask as they are.
-static void pgi_make_levels(pg_solver *s)
+// Makes all coarse levels anew: of the operator, the alpha and the mask as they are. stored: what pgi_store_finest
+// finds out is known already.
+static void pgi_make_levels(pg_solver *s, int stored)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pgi_fill_words(s, o->overflow, 2);
-    pgi_store_finest(s);
+    if (!stored) pgi_store_finest(s);
     if (!o->robust) pgi_make_grid(s);
     for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
         const pgi_list &to = o->list[q];
@@ -23331,74 +23429,67 @@ struct pgi_visit {
     pgi_lattice *grid;         // of which passes exchange u and r
     bool is_lattice(int q) const { return q == 0 && !s->obstacles.robust; }
     pgi_grid vector(float *base) const { return {base, 0, grid->n[0], (int64_t)grid->n[0] * grid->n[1], 0}; }
-    pgi_node_task task(int what, int q) const
+    pgi_node_task task(int what, int q, int turn) const
     {
-        const pgi_node_task t = {(unsigned char)what, (unsigned char)(q - base), 0, 0, 0, 0, 0};
-        return t;
+        return {(unsigned char)what, (unsigned char)(q - base), (unsigned char)turn, 0, 0, first_step()};
     }
+    float first_step() const { return (float)pgi_smoother<float>::factor(s->desc.nu_pre, 0); }
     pgi_smoother<float> smoother() const
     {
         return {s, *grid, pgi_coarse_bricks(s, 1), pgi_no_measures(), PGI_FORM_ROWS};
     }
-    void step(int q, int what, int turn, float weight) const
+    // After one of the visits of level q
+    void add(int q, int visit, float weight) const
     {
-        if (is_lattice(q) && what == PGI_NODES_AGAIN)
-            return smoother().step(PGI_STEP_RESIDUAL, vector(grid->e), vector(grid->g), vector(grid->f), 0);
-        if (is_lattice(q)) {
-            pgi_for_each(s, s->obstacles.list[q].capacity, pgi_step_nodes{pgi_any_level(*grid), what, 0, weight});
-            return;
-        }
-        pgi_node_task t = task(what, q);
-        t.turn = (unsigned char)turn, t.weight = weight;
-        pgi_run_task(s, small, t);
+        pgi_node_task t = task(PGI_NODES_ADD, q, visit);
+        t.weight = weight;
+        if (!is_lattice(q)) return pgi_run_task(s, small, t);
+        pgi_for_each(s, s->obstacles.list[q].capacity,
+                     pgi_step_nodes{pgi_any_level(*grid), PGI_NODES_ADD, visit, weight, 0});
+        if (visit + 1 < PGI_VISITS)
+            smoother().step(PGI_STEP_RESIDUAL, vector(grid->u), vector(grid->f), vector(grid->f), 0);
     }
-    // Steps of the smoother on level q: before the coarser one, from 0, or after it. Without any u is made 0.
-    void smooth(int q, int steps, int turn, int from_zero) const
+    // Steps of the smoother on level q: before the coarser one, from 0, or after it. Of a list the first one from 0 has
+    // been made with the right-hand side.
+    void smooth(int q, int steps, int from_zero) const
     {
         if (is_lattice(q)) {
             pgi_grid u = vector(grid->u), r = vector(grid->r);
-            if (from_zero && steps == 0) pgi_fill_words(s, grid->u, s->obstacles.list[0].capacity);
             smoother().smooth(&u, &r, vector(grid->f), steps, from_zero);
             grid->u = (float *)u.base, grid->r = (float *)r.base;
             return;
         }
-        const int none = from_zero && steps == 0;
-        for (int step = 0; step < (none ? 1 : steps); step++) {
-            pgi_node_task t = task(PGI_NODES_SMOOTH, q);
-            t.turn = (unsigned char)(turn + step - none), t.from_zero = from_zero && step == 0;
-            t.weight = none ? 0 : (float)pgi_smoother<float>::factor(steps, step);
+        for (int step = from_zero ? 1 : 0; step < steps; step++) {
+            pgi_node_task t = task(PGI_NODES_SMOOTH, q, from_zero ? step : steps + step);
+            t.omega = (float)pgi_smoother<float>::factor(steps, step);
             pgi_run_task(s, small, t);
         }
     }
     // Defect and restriction to level q + 1
-    void restrict_from(int q, int turn, int repeats) const
+    void restrict_from(int q) const
     {
+        if (!is_lattice(q)) {
+            pgi_run_task(s, small, task(PGI_NODES_DEFECT, q, s->desc.nu_pre));
+            return pgi_run_task(s, small, task(PGI_NODES_RESTRICT, q, 0));
+        }
+        const pgi_list &next = s->obstacles.list[1];
+        const pgi_grid r = vector(grid->r);
+        smoother().step(PGI_STEP_RESIDUAL, vector(grid->u), vector(grid->f), r, 0);
+        pgi_restrict_cells<float>(
+            s, {*grid, next.first, r, pgi_start_of(next, first_step()), (double)PGI_WEIGHT_UNIT, NULL},
+            pgi_coarse_bricks(s, 2));
+    }
+    void prolong_to(int q) const
+    {
+        const int repeats = pgi_is_repeated_level(s, q + 1);
         if (is_lattice(q)) {
             const pgi_list &next = s->obstacles.list[1];
-            const pgi_grid r = vector(grid->r);
-            smoother().step(PGI_STEP_RESIDUAL, vector(grid->u), vector(grid->f), r, 0);
-            pgi_restrict_cells<float>(s,
-                                      {*grid, next.first, r, repeats ? next.g : next.f, (double)PGI_WEIGHT_UNIT, NULL},
-                                      pgi_coarse_bricks(s, 2));
+            pgi_prolong_cells<float>(s, {*grid, next.first, vector(grid->u), repeats ? next.e : next.u, 1, NULL},
+                                     pgi_coarse_bricks(s, 2), pgi_coarse_bricks(s, 1));
             return;
         }
-        pgi_node_task t = task(PGI_NODES_RESTRICT, q);
+        pgi_node_task t = task(PGI_NODES_PROLONG, q, s->desc.nu_pre);
         t.repeats = (unsigned char)repeats;
-        step(q, PGI_NODES_DEFECT, turn, 0);
-        pgi_run_task(s, small, t);
-    }
-    void prolong_to(int q, int turn, int repeats) const
-    {
-        const int sweeps = s->desc.nu_pre + s->desc.nu_post;
-        if (is_lattice(q)) {
-            const pgi_list_level next(s->obstacles.list[1]);
-            pgi_prolong_cells<float>(
-                s, {*grid, next.first, vector(grid->u), repeats ? next.e : next.from(sweeps), 1, NULL},
-                pgi_coarse_bricks(s, 2), pgi_coarse_bricks(s, 1));
-            return;
-        }
-        pgi_node_task t = task(PGI_NODES_PROLONG, q);
-        t.turn = (unsigned char)turn, t.steps = (unsigned char)sweeps, t.repeats = (unsigned char)repeats;
         pgi_run_task(s, small, t);
     }
     // Solves for the correction on level q: one symmetric V-cycle from 0 or, where the level is visited three times,
@@ -23406,28 +23497,21 @@ struct pgi_visit {
     void solve(int q) const
     {
         if (!small && visit_small(q)) return;
-        if (!pgi_is_repeated_level(s, q)) {
+        const int visits = pgi_is_repeated_level(s, q) ? PGI_VISITS : 1;
+        for (int visit = 0; visit < visits; visit++) {
             cycle(q);
-            return;
-        }
-        for (int visit = 0; visit < 3; visit++) {
-            step(q, visit == 0 ? PGI_NODES_BEGIN : PGI_NODES_AGAIN, 0, 0);
-            cycle(q);
-            step(q, PGI_NODES_ADD, s->desc.nu_pre + s->desc.nu_post, pgi_richardson_of(s)[visit]);
+            if (visits > 1) add(q, visit, pgi_richardson_of(s)[visit]);
         }
     }
     void cycle(int q) const
     {
-        const pgi_obstacles *const o = &s->obstacles;
-        const int pre = s->desc.nu_pre;
-        smooth(q, pre, 0, 1);
-        if (q + 1 < o->levels) {
-            const int repeats = pgi_is_repeated_level(s, q + 1);
-            restrict_from(q, pre, repeats);
+        smooth(q, s->desc.nu_pre, 1);
+        if (q + 1 < s->obstacles.levels) {
+            restrict_from(q);
             solve(q + 1);
-            prolong_to(q, pre, repeats);
+            prolong_to(q);
         }
-        smooth(q, s->desc.nu_post, pre, 0);
+        smooth(q, s->desc.nu_post, 0);
     }
     // The visit of level q and those after it, if they are small: returns whether they are.
     bool plan_small(int q, pgi_small_visit *all) const
@@ -23437,8 +23521,8 @@ struct pgi_visit {
         memset(all, 0, sizeof *all);
         if (!s->cuda || q < o->small) return false;
         for (int p = 0; p < levels; p++) all->list[p] = o->list[q + p];
-        all->levels = levels, all->turn = s->desc.nu_pre + s->desc.nu_post;
-        all->rounds = pgi_is_repeated_level(s, q) ? pgi_small_visit::ROUNDS : 1;
+        all->levels = levels, all->omega = first_step();
+        all->rounds = pgi_is_repeated_level(s, q) ? PGI_VISITS : 1;
         memcpy(all->weight, pgi_richardson_of(s), sizeof all->weight);
         all->matrix = o->matrix, all->matrix_nodes = o->matrix_nodes;
         const pgi_visit visit = {s, all, q, grid};
@@ -23511,46 +23595,36 @@ template <class T> static pgi_smoother<T> pgi_smoother_of_finest(pg_solver *s)
     return {s, o->fine, o->bricks, pgi_measures_of(s), form};
 }
 
-// One symmetric cycle on A u = f from u, or from 0. Its steps begin so that the last one ends in u.
+// One symmetric cycle on A u = f from u, or from 0: as many steps before as after, so that the last one ends in u.
 template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
-    const int pre = s->desc.nu_pre, post = s->desc.nu_post, repeated = pgi_is_repeated_level(s, 0);
     const pgi_smoother<T> smoother = pgi_smoother_of_finest<T>(s);
     pgi_grid now = u, other = u.base == l->u.base ? l->t : l->u;
-    if ((pre + post) % 2) {
-        const pgi_grid before = now;
-        if (!from_zero) s->ops->copy(s, l, u, other);
-        now = other, other = before;
-    }
-    if (from_zero && pre == 0) s->ops->fill_zero(s, l, now);
-    smoother.smooth(&now, &other, rhs.f, pre, from_zero);
+    smoother.smooth(&now, &other, rhs.f, s->desc.nu_pre, from_zero);
     const pgi_list &next = o->list[0];
     pgi_lattice lattice = next;    // whose u and r may change places
     const int *const first = o->robust ? next.first : NULL;
     // Rows are integrated, and so is their residual.
     const pgi_measures measures = smoother.form == PGI_FORM_ROWS ? pgi_no_measures() : smoother.measures;
     const double unit = PGI_WEIGHT_UNIT * s->cycle_unit / (o->unit * o->mean_weight);
+    const pgi_visit visit = {s, NULL, 0, &lattice};
     smoother.step(PGI_STEP_RESIDUAL, now, rhs.f, other, 0);
     if (measures.all == 0) pgi_for_fluid(s, l->n, o->bricks, pgi_integrate<T>{other, measures});
     pgi_restrict_cells<T>(s,
-                          {o->fine, first, other, repeated ? next.g : next.f,
+                          {o->fine, first, other, pgi_start_of(next, visit.first_step()),
                            measures.all > 0 ? unit * measures.all : unit, s->mixed ? NULL : s->state},
                           pgi_coarse_bricks(s, 1));
-    const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
-    const float *const e = repeated ? next.e : o->robust ? pgi_list_level(next).from(pre + post) : lattice.u;
-    pgi_prolong_cells<T>(
-        s, {o->fine, first, now, e, 1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state},
-        pgi_coarse_bricks(s, 1), o->bricks);
-    smoother.smooth(&now, &other, rhs.f, post, 0, s->wants_product);
+    pgi_prolong_cells<T>(s,
+                         {o->fine, first, now, pgi_is_repeated_level(s, 0) ? next.e : lattice.u,
+                          1 / (o->largest_diagonal * s->cycle_unit), s->mixed ? NULL : s->state},
+                         pgi_coarse_bricks(s, 1), o->bricks);
+    smoother.smooth(&now, &other, rhs.f, s->desc.nu_post, 0, s->wants_product);
 }
 // Whether the last step of a cycle can sum <u, f>
-static int pgi_last_step_sums(const pg_solver *s)
-{
-    return s->cuda && s->desc.nu_post > 0 && !s->obstacles.stored && !pgi_has_links(s);
-}
+static int pgi_last_step_sums(const pg_solver *s) { return s->cuda && !s->obstacles.stored && !pgi_has_links(s); }
 
 // The same steps by themselves, in the precision of u
 static void pgi_smooth_among_cells(pg_solver *s, int steps)
@@ -23752,7 +23826,7 @@ static void pgi_clear_lattice(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     if (o->robust) return;
     const pgi_lattice &l = o->list[0];
-    float *const grid[] = {l.u, l.f, l.r, l.e, l.g};
+    float *const grid[] = {l.u, l.f, l.r, l.e};
     for (float *const g : grid)
         if (g) pgi_fill_words(s, g, o->list[0].capacity);
 }
@@ -23772,6 +23846,8 @@ enum pgi_measured {
 struct pgi_measure_parts {
     enum { RUN = 16 };    // coarse cells of a thread
     pgi_dense_level fine;
+    int n[3], lanes;      // of the coarse level; of threads whose sums are added first
+    const int *blocks;    // see pgi_blocks_of
     int64_t *number;
     // held, out, follows: what is true of a cell of the part: something else holds it, its strong links go on elsewhere,
     // or lead to another part of the coarse cell
@@ -23788,9 +23864,9 @@ struct pgi_measure_parts {
             }
         }
     }
-    PGI_HD void count(int I, int J, int K, int64_t sum[PGI_MEASURES]) const
+    // times: so many coarse cells are like this one of that level
+    static PGI_HD void add(const pgi_dense_level &fine, const int coarse[3], int times, int64_t sum[PGI_MEASURES])
     {
-        const int coarse[3] = {I, J, K};
         int fluid = 0, walls = 0, alone = 0;
         pgi_coarse_cell p(fine.n, coarse, [&](const int at[3]) { return fine.row(at); });
         p.join([&](int e, int other, float c) { return p.is_strong(e, c) && p.is_strong(other, c); });
@@ -23803,36 +23879,52 @@ struct pgi_measure_parts {
         for (int part = 0; part < 8 && fluid; part++) {
             int held, out, follows;
             look(p, part, &held, &out, &follows);
-            sum[PGI_PARTS] += held || out || follows;
-            sum[PGI_PARTS_FOLLOW] += follows && !held;
+            sum[PGI_PARTS] += times * (held || out || follows);
+            sum[PGI_PARTS_FOLLOW] += times * (follows && !held);
             alone += out && !held && !follows;
         }
-        sum[PGI_COARSE_FLUID] += fluid > 0;
-        sum[PGI_FLUID_CELLS] += fluid, sum[PGI_WALLED_AXES] += walls;
-        sum[PGI_COARSE_APART] += alone > 1;
+        sum[PGI_COARSE_FLUID] += times * (fluid > 0);
+        sum[PGI_FLUID_CELLS] += times * fluid, sum[PGI_WALLED_AXES] += times * walls;
+        sum[PGI_COARSE_APART] += times * (alone > 1);
     }
-    PGI_HD void operator()(int run, int J, int K) const
+    PGI_HD int64_t cells() const { return n[0] * (n[1] * (int64_t)n[2]); }
+    PGI_HD int64_t listed() const { return blocks ? *blocks : cells(); }
+    PGI_HD int64_t count() const { return (listed() / (RUN * lanes) + 1) * lanes; }
+    PGI_HD void operator()(int64_t p) const
     {
+        const int64_t first = p / lanes * RUN * lanes + p % lanes;
         int64_t sum[PGI_MEASURES] = {0};
-        for (int I = RUN * run; I < RUN * (run + 1) && 2 * I < fine.n[0]; I++) count(I, J, K, sum);
-        for (int q = 0; q < PGI_MEASURES; q++)
-            if (sum[q]) pgi_atomic_add(number + q, sum[q]);
+        int coarse[3] = {0, 0, 0};
+        if (p == 0 && listed() < cells()) add(fine.all_plain(), coarse, (int)(cells() - listed()), sum);
+        PGI_ROLLED
+        for (int q = 0; q < RUN && first + q * lanes < listed(); q++) {
+            const int64_t cell = first + q * lanes;
+            pgi_place_of(n, blocks ? blocks[1 + cell] : cell, coarse);
+            add(fine, coarse, 1, sum);
+        }
+        for (int q = 0; q < PGI_MEASURES; q++) {
+            const int64_t total = pgi_total_of_lanes(sum[q], lanes);
+            if (total && p % lanes == 0) pgi_atomic_add(number + q, total);
+        }
     }
 };
 static void pgi_measure_finest(pg_solver *s)
 {
     const int *const n = s->level[0].n;
-    const pgi_measure_parts body = {pgi_finest_level(s), s->obstacles.bad + 3};
-    const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
+    const pgi_measure_parts body = {pgi_finest_level(s),
+                                    {pgi_half(n[0]), pgi_half(n[1]), pgi_half(n[2])},
+                                    s->cuda ? 32 : 1,
+                                    pgi_blocks_of(s),
+                                    s->obstacles.bad + 3};
     pgi_store_finest(s);
     pgi_fill_words(s, body.number, 2 * PGI_MEASURES);
-    pgi_for_points(s, runs, body);
+    pgi_for_each(s, body.cells() / body.RUN + body.lanes, body);
 }
 
 // A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
 // is a labyrinth. At creation and for new media: then graphs are recorded anew, if it is another kind.
 static void pgi_layout_levels(pg_solver *s, pgi_arena *arena);
-static void pgi_choose_levels(pg_solver *s)
+static int pgi_choose_levels(pg_solver *s)
 {
     pgi_obstacles *const o = &s->obstacles;
     const pg_desc *const d = &s->work;
@@ -23840,6 +23932,7 @@ static void pgi_choose_levels(pg_solver *s)
     const int kind = o->kind_of_levels(), small = o->small;
     int64_t found[PGI_MEASURES] = {0};
     pgi_measure_finest(s);
+    const pgi_stored_row *const rows = o->fine.rows;
     pgi_copy_now(s, found, o->bad + 3, sizeof found);
     const int varies = d->cells.beta_face[0] || d->cells.beta_cell;
     const double barriers = (double)found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
@@ -23865,6 +23958,7 @@ static void pgi_choose_levels(pg_solver *s)
         pgi_layout_levels(s, &arena);
     }
     if (o->begun && o->kind_of_levels() == kind) o->small = small;    // as pgi_choose_small found, and in graphs
+    return rows == o->fine.rows;
 }
 
 // media: mask or coefficients are new; else alpha is
@@ -23872,8 +23966,9 @@ static void pgi_refresh(pg_solver *s, int media)
 {
     if (media) pgi_read_media(s);
     if (s->multigrid) {
-        if (media && s->obstacles.chooses && !s->obstacles.captured) pgi_choose_levels(s);
-        pgi_make_levels(s);
+        const int chooses = media && s->obstacles.chooses && !s->obstacles.captured;
+        const int stored = chooses && pgi_choose_levels(s);
+        pgi_make_levels(s, stored);
         pgi_make_matrix(s);
         // Passes leave what is outside of the fluid as it is, and levels are made in t.
         s->ops->fill_zero(s, &s->level[0], s->level[0].t);
@@ -24134,8 +24229,8 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
     to->head = ints(to->capacity);
     to->from = ints(to->capacity + 1);
     to->c = floats(to->link_capacity);
-    float **const vectors[8] = {&to->s, &to->d, &to->u, &to->v, &to->f, &to->r, &to->e, &to->g};
-    for (int q = 0; q < (repeated ? 8 : 6); q++) *vectors[q] = floats(to->capacity);
+    float **const vectors[7] = {&to->s, &to->d, &to->u, &to->v, &to->f, &to->r, &to->e};
+    for (int q = 0; q < (repeated ? 7 : 6); q++) *vectors[q] = floats(to->capacity);
     to->factors = (pgi_factors *)pgi_take_block(arena, (size_t)to->capacity * sizeof(pgi_factors));
     to->inverse = (double *)pgi_take_block(arena, (PGI_EXACT_NODES + 4) * PGI_EXACT_NODES * sizeof(double));
 }
@@ -24145,14 +24240,14 @@ static void pgi_layout_lattice(pgi_arena *arena, pgi_list *to, int repeated, voi
 {
     const size_t cells = (size_t)to->cells;
     to->capacity = (int)cells;
-    float **const vectors[5] = {&to->u, &to->f, &to->r, &to->e, &to->g};
-    for (int q = 0; q < (repeated ? 5 : 3); q++) *vectors[q] = (float *)pgi_take_block(arena, cells * sizeof(float));
+    float **const vectors[4] = {&to->u, &to->f, &to->r, &to->e};
+    for (int q = 0; q < (repeated ? 4 : 3); q++) *vectors[q] = (float *)pgi_take_block(arena, cells * sizeof(float));
     to->rows = (pgi_stored_row *)pgi_take_block(arena, cells * sizeof(pgi_stored_row));
     to->aggregate = (int *)pgi_take_block(arena, cells * sizeof(int));
     to->weights = (unsigned *)pgi_take_block(arena, cells * sizeof(unsigned));
     const size_t wanted = cells * (sizeof(int) + sizeof(pgi_factors));
     to->factors = (pgi_factors *)(wanted <= room ? held : pgi_take_block(arena, wanted));
-    to->root = (int *)(to->factors + cells);
+    to->root = to->factors ? (int *)(to->factors + cells) : NULL;
 }
 
 // The coarse levels: the grid of coarse cells, or with desc.robust a list in its place, and lists down to one cell.
@@ -25461,6 +25556,7 @@ static void pgi_cg_start(pg_solver *s)
     pgi_first_residual(s);
     pgi_cg_begin(s);
 }
+static void pgi_step_narrow(pg_solver *s) { pgi_narrow(s, s->vector[PGI_R]); }
 static void pgi_cg_verify(pg_solver *s)
 {
     pgi_step_residual(s);
@@ -25471,7 +25567,7 @@ static void pgi_cg_verify(pg_solver *s)
     }
     s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_CG_REPLACED);
-    if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
+    if (pgi_is_narrowed(s)) s->ops->loop(s, PGI_GO, 0, pgi_step_narrow);
 }
 static void pgi_cg_iterate(pg_solver *s)
 {
