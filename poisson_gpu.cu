@@ -705,6 +705,11 @@ struct pgi_spectrum {
     double smallest, next, diagonal, largest_diagonal;
 };
 
+// N numbers side by side, which move by up to 16 bytes at a time
+template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) pgi_lanes {
+    T v[N];
+};
+
 // ---- of >>direct ----
 
 // Two real columns side by side: every transform here is linear over the reals, so it acts on both at once.
@@ -5625,9 +5630,6 @@ static __device__ inline void pgi_modes_fetch(const T *matrix, int in, int pitch
 #endif
 }
 
-template <class T> struct alignas(16) pgi_abreast {
-    T v[PGI_COLUMNS];
-};
 template <class T, class Emit> static __device__ inline void pgi_modes_product(const T *matrix, int in, int pitch_out,
                                                                                int first, int outs, const T *columns,
                                                                                int count, T *partial, Emit emit)
@@ -5643,18 +5645,18 @@ template <class T, class Emit> static __device__ inline void pgi_modes_product(c
         const int part = pgi_small_quotient(thread, per_now), tile = begin + thread - part * now;
         const int each = pgi_small_quotient(in + parts - 1, pgi_small_inverse(parts)), from = part * each;
         const int terms = in - from < each ? in - from : each;
-        pgi_abreast<T> sum = {{0, 0, 0, 0}};
+        pgi_lanes<T, PGI_COLUMNS> sum = {{0, 0, 0, 0}};
         if (part < parts) {
             const int c = pgi_small_quotient(tile, per_out), out = tile - c * outs;
             const T *m = matrix + from * pitch_out + first + out, *v = columns + from * pitch + c * PGI_COLUMNS;
 #pragma unroll 8
             for (int q = 0; q < terms; q++, m += pitch_out, v += pitch) {
                 const T weight = pgi_load(m);
-                const pgi_abreast<T> value = *(const pgi_abreast<T> *)v;
+                const pgi_lanes<T, PGI_COLUMNS> value = *(const pgi_lanes<T, PGI_COLUMNS> *)v;
 #pragma unroll
                 for (int e = 0; e < PGI_COLUMNS; e++) sum.v[e] += weight * value.v[e];
             }
-            ((pgi_abreast<T> *)partial)[thread] = sum;
+            ((pgi_lanes<T, PGI_COLUMNS> *)partial)[thread] = sum;
         }
         __syncthreads();
         for (int p = thread; p < now * PGI_COLUMNS; p += threads) {
@@ -5801,10 +5803,6 @@ template <class T> static __device__ inline pgi_place pgi_place_of(const pgi_lon
     return place;
 }
 
-template <class T> struct alignas(16) pgi_sixteen_bytes {
-    T v[16 / sizeof(T)];
-};
-
 enum { PGI_LONG_SIZE = 64, PGI_LONG_THREADS = 128 };
 // A block has SIZE outs of SIZE lines, a thread ROWS outs of PGI_COLUMNS lines. DEEP terms of the sums are in shared
 // memory, while the next ones are on their way to registers.
@@ -5827,8 +5825,8 @@ template <class T> struct pgi_long {
 template <class T>
 static __device__ inline void pgi_add_products(const T *outs, const T *values, T (&sum)[pgi_long<T>::ROWS][PGI_COLUMNS])
 {
-    const pgi_abreast<T> *const weight = (const pgi_abreast<T> *)outs;
-    const pgi_abreast<T> low = weight[0], high = weight[1];
+    const pgi_lanes<T, PGI_COLUMNS> *const weight = (const pgi_lanes<T, PGI_COLUMNS> *)outs;
+    const pgi_lanes<T, PGI_COLUMNS> low = weight[0], high = weight[1];
     PGI_UNROLLED
     for (int q = 0; q < PGI_COLUMNS; q++) {
         const T value = values[q * pgi_long<T>::WIDE];
@@ -5898,7 +5896,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LONG_THREADS, 3)
 {
     pgi_await();
     typedef pgi_long<T> c;
-    __shared__ pgi_sixteen_bytes<T> shared[c::NUMBERS * sizeof(T) / 16];
+    __shared__ pgi_lanes<T, 16 / (int)sizeof(T)> shared[c::NUMBERS * sizeof(T) / 16];
     T *const results = shared[0].v, *const to = pgi_data<T>(p.to);
     const int along_x = p.axis == 0, thread = (int)threadIdx.x, own = thread % c::SIZE;
     const int tiles = (p.n + c::SIZE - 1) / c::SIZE;
@@ -12471,10 +12469,6 @@ static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t col
 template <class V> struct pgi_scalar {
     typedef V type;
 };
-// The same number of some columns, side by side.
-template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) pgi_lanes {
-    T v[N];
-};
 template <class T, int N> struct pgi_scalar<pgi_lanes<T, N>> {
     typedef T type;
 };
@@ -17513,10 +17507,10 @@ template <class T> static __device__ inline void pgi_fold_product(const pgi_fold
 #endif
     b += 2 * t * right;
     for (int k = done; k < f.length; k += PGI_COLUMNS, a += PGI_COLUMNS, b += PGI_COLUMNS * down) {
-        pgi_abreast<T> left[2][2];
+        pgi_lanes<T, PGI_COLUMNS> left[2][2];
         PGI_UNROLLED
         for (int q = 0; q < 4; q++)
-            left[q >> 1][q & 1] = *(const pgi_abreast<T> *)(a + (q >> 1) * 8 * pitch + (q & 1) * apart);
+            left[q >> 1][q & 1] = *(const pgi_lanes<T, PGI_COLUMNS> *)(a + (q >> 1) * 8 * pitch + (q & 1) * apart);
         PGI_UNROLLED
         for (int r = 0; r < PGI_COLUMNS; r++) {
             PGI_UNROLLED
