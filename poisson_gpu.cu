@@ -626,10 +626,8 @@ enum pgi_krylov_vector {
     default: (void)s, (void)l, (void)g; break;
 #endif
 #define PGI_ENUM_(NAME, TYPE) NAME,
-enum pgi_recurrence {
-    PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_AMONG_CELLS,
-    PGI_CG_DESCENT_AMONG_CELLS
-};    // on GPUs
+// The last two: on GPUs
+enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_AMONG_CELLS, PGI_CG_DESCENT_AMONG_CELLS };
 #undef PGI_ENUM_
 struct pgi_vectors {
     pgi_grid v[10];
@@ -22604,7 +22602,7 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREAD
 #endif
 
 struct pgi_weigh_cells {
-    enum { RESIDENT = 3 };
+    enum { RESIDENT = 3 };    // else it takes 100 registers, and there are two
     pgi_dense_level l;
     unsigned *weights;
     PGI_HD void operator()(int i, int j, int k) const
@@ -23916,7 +23914,8 @@ static void pgi_measure_finest(pg_solver *s)
 }
 
 // A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
-// is a labyrinth. At creation and for new media: then graphs are recorded anew, if it is another kind.
+// is a labyrinth. At creation and for new media: then graphs are recorded anew, if it is another kind. Returns whether
+// what pgi_store_finest has found out holds for that kind.
 static void pgi_layout_levels(pg_solver *s, pgi_arena *arena);
 static int pgi_choose_levels(pg_solver *s)
 {
