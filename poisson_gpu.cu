@@ -632,6 +632,8 @@ enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_AMONG_CELLS, P
 struct pgi_vectors {
     pgi_grid v[10];
 };
+// The operator as kernels take it: of uniform axes, of a box; among cells by bytes, links or stored rows
+enum pgi_form { PGI_FORM_EVEN, PGI_FORM_BOX, PGI_FORM_BYTES, PGI_FORM_LINKS, PGI_FORM_ROWS };
 enum pgi_krylov_step {
     PGI_KRYLOV_START,
     PGI_CG_BETA,
@@ -1465,14 +1467,6 @@ static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_r
     return reaction - ((x.lower + x.upper) + (y.lower + y.upper) + (z.lower + z.upper));
 }
 
-// What a recurrence asks for at a point of weight w.
-template <class POINT, class T> static PGI_HD inline T pgi_factor_of(const pgi_box<T> &b, const pgi_row<T> &x,
-                                                                     const pgi_row<T> &y, const pgi_row<T> &z, double w)
-{
-    if (POINT::DIAGONAL) return 1 / pgi_diagonal(pgi_reaction((T)b.state->alpha, x, y, z), x, y, z);
-    return POINT::WEIGHT ? (T)w : (T)0;
-}
-
 // The diagonal of A, without alpha, where one number will do for all of it: on uniform axes whose ends have no much
 // larger one. Else 0.
 template <class T> static PGI_HD inline double pgi_even_diagonal(const pgi_box<T> &b)
@@ -1616,7 +1610,8 @@ struct pgi_uses {
         PRODUCT = PRODUCT_,
         DIAGONAL = FACTOR_ == 1,
         WEIGHT = FACTOR_ == 2,
-        NARROW = NARROW_
+        NARROW = NARROW_,
+        EQUATION = 0    // 1: v[1] of a product, else v[0], is the right-hand side of a level
     };
 };
 
@@ -1657,23 +1652,32 @@ template <class T> static PGI_HD inline void pgi_set_value(void *p, int narrow, 
 #define PGI_POINT(c, v, av, inverse, dot)                                                                              \
     static PGI_HD inline void at(const pgi_krylov_steps<T> &c, T *v, T av, T inverse, pgi_term<T> *dot)
 
-// u, f: the norm of f - A u, among obstacles; u, f, r: r, or r in f32 and scaled
+// u, v: v = A u
+template <class T> struct pgi_of_operator : pgi_uses<2, 0, 2, 0, -1, 1> {
+    PGI_POINT(, v, av, , ) { v[1] = av; }
+};
+// u, f: the norm of f - A u; u, f, r: r = f - A u, or this in f32 and scaled, with the norm
 template <class T> struct pgi_of_residual : pgi_uses<2, 2, 0, 0, 1, 1> {
+    enum { EQUATION = 1 };
     PGI_POINT(, v, av, , ) { v[1] -= av; }
 };
 template <class T> struct pgi_of_stored_residual : pgi_uses<3, 2, 4, 0, -1, 1> {
+    enum { EQUATION = 1 };
     PGI_POINT(, v, av, , ) { v[2] = v[1] - av; }
 };
 // Steps of the smoother among cells, omega their factor. f, to: to = omega D^-1 f, from 0; u, f, to:
 // to = u + omega D^-1 (f - A u)
 template <class T> struct pgi_of_first_step : pgi_uses<2, 1, 2, 0, -1, 0, 1> {
+    enum { EQUATION = 1 };
     PGI_POINT(c, v, , inverse, ) { v[1] = c.omega * inverse * v[0]; }
 };
 template <class T> struct pgi_of_step : pgi_uses<3, 3, 4, 0, -1, 1, 1> {
+    enum { EQUATION = 1 };
     PGI_POINT(c, v, av, inverse, ) { v[2] = v[0] + c.omega * inverse * (v[1] - av); }
 };
 // The same with <to, f>: of the last step of a cycle M, <M f, f>
 template <class T> struct pgi_of_last_step : pgi_uses<3, 3, 4, 1, -1, 1, 1> {
+    enum { EQUATION = 1 };
     PGI_POINT(c, v, av, inverse, dot)
     {
         v[2] = v[0] + c.omega * inverse * (v[1] - av), dot[0] = {v[2], v[1]};
@@ -1683,8 +1687,9 @@ template <class T> struct pgi_of_last_step : pgi_uses<3, 3, 4, 1, -1, 1, 1> {
 template <class T> struct pgi_of_magnitude : pgi_uses<2, 1, 0, 0, 1, 0, 1> {
     PGI_POINT(, v, , inverse, ) { v[1] = inverse > 0 ? v[0] / inverse : (T)0; }
 };
-template <class T> struct pgi_of_narrowed_residual : pgi_uses<3, 2, 4, 0, -1, 1, 0, 4> {
-    PGI_POINT(c, v, av, , ) { v[2] = c.scale * (v[1] - av); }
+template <class T> struct pgi_of_narrowed_residual : pgi_uses<3, 2, 4, 0, 1, 1, 0, 4> {
+    enum { EQUATION = 1 };
+    PGI_POINT(c, v, av, , ) { v[1] -= av, v[2] = c.scale * v[1]; }
 };
 // r, z: <r, z>
 template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
@@ -4881,48 +4886,6 @@ static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, unsigned block
 // stores.
 template <class T> static __device__ inline T pgi_load(const T *p) { return __ldg(p); }
 
-// Marches one column of a tile; calls body(k, u, right-hand side, A u, inverse diagonal); rhs.f may be NULL.
-// On a uniform axis the row of z changes only at planes 0, 1 and n-1, so there is one test for all that is special; the
-// division is redone there only. Without FACES the boundary data are left to pgi_add_faces.
-template <class T, bool FACES, class Body>
-static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu, const pgi_rhs &rhs, const pgi_tile &t,
-                                        Body body)
-{
-    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-    const pgi_axis<T> &az = b.axis[2];
-    const int64_t sj = gu.sj, sk = gu.sk, f_sk = rhs.f.sk;
-    const T *p = pgi_data<T>(gu) + t.i + t.j * sj + t.k0 * sk;
-    const T *f = rhs.f.base ? pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj + t.k0 * f_sk : NULL;
-    const T *xm = p + pgi_below(b.axis[0], t.i), *xp = p + pgi_above(b.axis[0], t.i);
-    const T *ym = p + pgi_below(b.axis[1], t.j) * sj, *yp = p + pgi_above(b.axis[1], t.j) * sj;
-    const unsigned mask = FACES ? pgi_face_mask(rhs, b.state) : 0;
-    const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
-    const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
-    pgi_row<T> z = pgi_row_of(az, t.k0);
-    T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
-    const auto beyond = [&](int k) { return pgi_plane<T>(gu, k) + t.i + t.j * sj; };    // the planes marched through
-    T u_km = pgi_load(beyond(t.k0 + pgi_below(az, t.k0))), u_c = pgi_load(p);
-    for (int k = t.k0; k < t.k1; k++) {
-        const T u_kp = pgi_load(k + 1 < t.k1 ? p + sk : beyond(k + pgi_above(az, k))), f_c = f ? pgi_load(f) : (T)0;
-        unsigned touched = touched_xy;
-        if (k <= 1 || k == az.n - 1 || az.table) {
-            z = pgi_row_of(az, k);
-            reaction = column + z.reaction;
-            inverse = 1 / pgi_diagonal(reaction, x, y, z);
-            touched |= mask & pgi_end_bits(k, az.n) << 4;
-        }
-        T right = f_c - mean;
-        if (FACES && touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
-        const T au =
-            pgi_stencil(x, y, z, reaction, u_c, pgi_load(xm), pgi_load(xp), pgi_load(ym), pgi_load(yp), u_km, u_kp);
-        body(k, u_c, right, au, inverse);
-        p += sk, xm += sk, xp += sk, ym += sk, yp += sk;
-        if (f) f += f_sk;
-        u_km = u_c;
-        u_c = u_kp;
-    }
-}
-
 // Adds factor times the boundary terms to the points of a column that have any, of every step-th; relaxed: times
 // 1/diagonal too. A loop of its own keeps the march free of calls.
 template <class T, class TO> static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs,
@@ -4942,42 +4905,6 @@ template <class T, class TO> static __device__ inline void pgi_add_faces(const p
         const T terms = pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
         out[(k - t.k0) * out_sk] += (TO)(factor * (relaxed ? terms / d : terms));
     }
-}
-
-// Computes out = u + omega (rhs - A u) / diagonal   Moves 3 words a point   Covers one column of kc points a thread
-// Needs nothing beyond the arrays   Overlap: none
-template <class T> static __global__ void PGI_BOUNDS(5)
-    pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
-{
-    pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
-    T *const begin = out;
-    pgi_march<T, false>(b, gu, rhs, t, [&](int, T u, T right, T au, T inverse) {
-        *out = pgi_relaxed(u, right - au, inverse, omega);
-        out += gout.sk;
-    });
-    pgi_add_faces(b, rhs, t, omega, 1, begin, gout.sk);
-}
-
-// Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Covers one column a thread
-// An r that is rounded to f32 needs the boundary terms first: A u nearly cancels them.
-// Needs nothing beyond the arrays   Overlap: r may be f; u with neither
-template <class T, class TO> static __global__ void PGI_BOUNDS(4)
-    pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
-{
-    pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
-    const T sign = rhs.f.base ? scaled ? (T)b.state->scale : (T)1 : (T)-1;
-    TO *const begin = out;
-    pgi_march<T, sizeof(TO) != sizeof(T)>(b, gu, rhs, t, [&](int, T, T right, T au, T) {
-        *out = (TO)(sign * (right - au));
-        out += gout.sk;
-    });
-    if (sizeof(TO) == sizeof(T)) pgi_add_faces(b, rhs, t, sign, 0, begin, gout.sk);
 }
 
 // A box of one colour: points of [lo, hi) whose indices, those of seam axes left out, have the given parity.
@@ -5100,47 +5027,6 @@ template <int MORE = 0, int FIRST = 0>
 static __device__ inline void pgi_end_sums(double *sums, double *partials, pgi_state *state, double unit)
 {
     if (pgi_finish_sums<MORE>(sums, partials, state, state->sums, FIRST)) state->unit_of_sums = unit;
-}
-
-// Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
-template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h,
-                               int again)
-{
-    pgi_await();
-    double sums[4] = {0, 0, 0, 0}, unit;
-    if (!pgi_begin_sums(state, again, &unit)) return;
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile);
-        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
-        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
-        pgi_march<T, true>(b, gu, rhs, t, [&](int k, T, T right, T au, T) {
-            const double v = unit * (double)(right - au);
-            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
-        });
-    }
-    pgi_end_sums(sums, partials, state, unit);
-}
-
-// Computes state.magnitude, the sums of D u   Moves 1 word a point   Covers columns   Overlap: none
-template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_magnitude_kernel(pgi_box<T> b, pgi_grid gu, double *partials, pgi_state *state, pgi_shape h)
-{
-    pgi_await();
-    if (!state->seek) return;
-    const double unit = state->unit_of_sums;
-    double sums[4] = {0, 0, 0, 0};
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile);
-        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
-        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
-        const T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk;
-        for (int k = t.k0; k < t.k1; k++, u += gu.sk) {
-            const double v = unit * pgi_magnitude_point(b, 0, pgi_load(u), t.i, t.j, k);
-            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
-        }
-    }
-    pgi_finish_sums(sums, partials, state, state->magnitude);
 }
 
 template <int VALUE> struct pgi_constant {
@@ -5328,67 +5214,514 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
     }
 }
 
-// A recurrence of a Krylov method, its inner products and the norm of the residual. Moves a word a point for each
-// vector that is read and for each that is written, and covers columns. v[0] of a product is not written.
-template <class T, template <class> class RECURRENCE> static __global__ void PGI_BOUNDS(2)
-    pgi_recurrence_kernel(pgi_box<T> b, const pgi_vectors g, double *partials, pgi_state *state, pgi_shape h)
+// ---- >>march: recurrences, with the product A v[0] or without, in one pass over memory ----
+
+// A thread has 16 bytes of a row and marches along z; of v[0] it keeps three planes in registers, and other neighbours
+// are plain loads, which caches hold. The operator is a form: that of a box, here, or among cells, see >>obstacles.
+namespace
 {
-    pgi_await();
-    typedef RECURRENCE<T> point;
-    enum { VECTORS = point::VECTORS, DOTS = point::DOTS, TOGETHER = point::PRODUCT ? 1 : VECTORS > 4 ? 2 : 4 };
-    const pgi_krylov_steps<T> c(state);
-    double sums[4 + DOTS] = {0}, unit;
-    pgi_begin_sums(state, 0, &unit);
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile);
-        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
-        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
-        const auto w = [&](int k) { return wxy * pgi_weight_of(b.axis[2], k); };
-        const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-        void *column[VECTORS];
-#pragma unroll
-        for (int q = 0; q < VECTORS; q++)
-            column[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, t.i + t.j * g.v[q].sj);
-        const auto load = [&](int k, T *v) {
-#pragma unroll
-            for (int q = 0; q < VECTORS; q++)
-                v[q] = point::READ >> q & 1 && !(point::PRODUCT && q == 0)
-                           ? pgi_value_of<T>(column[q], point::NARROW >> q & 1, k * g.v[q].sk)
-                           : (T)0;
-        };
-        const auto finish = [&](int k, T *v, T av, T inverse) {
-            pgi_term<T> dot[DOTS + 1];
-            point::at(c, v, av, inverse, dot);
-#pragma unroll
-            for (int q = 0; q < VECTORS; q++)
-                if (point::WRITTEN >> q & 1) pgi_set_value(column[q], point::NARROW >> q & 1, k * g.v[q].sk, v[q]);
-            const double own = w(k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
-            if (point::NORM >= 0) pgi_accumulate(sums, own, e, e);
-#pragma unroll
-            for (int q = 0; q < DOTS; q++) sums[4 + q] += own * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
-        };
-        if constexpr (point::PRODUCT) {
-            pgi_march<T, false>(b, g.v[0], pgi_rhs(), t, [&](int k, T first, T, T av, T inverse) {
-                T v[VECTORS];
-                load(k, v);
-                v[0] = first;
-                finish(k, v, av, inverse);
-            });
+// What counts elements within a plane, and cells of a grid: 32 bits where rows are whole
+template <int WHOLE> struct pgi_counts_of {
+    typedef int step;
+    typedef unsigned index;
+};
+template <> struct pgi_counts_of<0> {
+    typedef int64_t step, index;
+};
+// The widest word that so many bytes are made of
+template <size_t BYTES> struct pgi_words {
+    typedef int4 type;
+};
+template <> struct pgi_words<8> {
+    typedef int2 type;
+};
+template <> struct pgi_words<4> {
+    typedef int type;
+};
+template <> struct pgi_words<2> {
+    typedef short type;
+};
+template <> struct pgi_words<1> {
+    typedef signed char type;
+};
+// See pgi_load: by the widest words that fit.
+template <class V> static __device__ inline V pgi_load_words(const V *p)
+{
+    typedef typename pgi_words<sizeof(V)>::type word;
+    V v;
+    PGI_UNROLLED
+    for (int q = 0; q < (int)(sizeof(V) / sizeof(word)); q++) {
+        const word w = __ldg((const word *)p + q);
+        memcpy((char *)&v + q * sizeof w, &w, sizeof w);
+    }
+    return v;
+}
+// Points side by side in a row: those of 16 bytes. WHOLE: all are there, and lie at multiples of their size; else a
+// value after the other, of which those beyond the last one are that.
+template <class T, int WHOLE> struct pgi_row_access {
+    enum { C = 16 / (int)sizeof(T) };
+    typedef pgi_lanes<T, C> values;
+    typedef typename pgi_counts_of<WHOLE>::step step;
+    typedef typename pgi_counts_of<WHOLE>::index index;
+    int some;
+    __device__ int count() const { return WHOLE ? (int)C : some; }
+    template <class S> __device__ pgi_lanes<S, C> get(const S *p) const
+    {
+        if constexpr (WHOLE) {
+            return pgi_load_words((const pgi_lanes<S, C> *)p);
         } else {
-            for (int k = t.k0; k < t.k1; k += TOGETHER) {
-                T v[TOGETHER][VECTORS];
-#pragma unroll
-                for (int e = 0; e < TOGETHER; e++)
-                    if (k + e < t.k1) load(k + e, v[e]);
-#pragma unroll
-                for (int e = 0; e < TOGETHER; e++)
-                    if (k + e < t.k1)
-                        finish(k + e, v[e], 0, pgi_factor_of<point>(b, x, y, pgi_row_of(b.axis[2], k + e), w(k + e)));
-            }
+            pgi_lanes<S, C> v;
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) v.v[m] = pgi_load_words(p + (m < some ? m : some - 1));
+            return v;
         }
     }
-    if (DOTS > 0 || point::NORM >= 0) pgi_end_sums<DOTS, (point::NORM >= 0 ? 0 : 4)>(sums, partials, state, unit);
+    template <class S> __device__ void put(S *p, const values &from) const
+    {
+        pgi_lanes<S, C> v;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) v.v[m] = (S)from.v[m];
+        if constexpr (WHOLE)
+            *(pgi_lanes<S, C> *)p = v;
+        else {
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++)
+                if (m < some) p[m] = v.v[m];
+        }
+    }
+    __device__ T value(const char *p, int narrow) const
+    {
+        return narrow ? (T)pgi_load_words((const float *)p) : pgi_load_words((const T *)p);
+    }
+    __device__ values load(const char *p, int narrow) const
+    {
+        if (!narrow) return get((const T *)p);
+        const pgi_lanes<float, C> single = get((const float *)p);
+        values v;
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) v.v[m] = (T)single.v[m];
+        return v;
+    }
+    __device__ void store(char *p, int narrow, const values &v) const
+    {
+        if (narrow)
+            put((float *)p, v);
+        else
+            put((T *)p, v);
+    }
+};
+// The points of a thread in a plane, and the steps to those beside them, 0 where there are none
+struct pgi_march_at {
+    int i, j, count, west, east, south, north;
+};
+template <class OPERAND>
+static __device__ inline pgi_march_at pgi_march_at_of(const OPERAND &o, int i, int j, int count)
+{
+    return {i, j, count, o.below(0, i), count - 1 + o.above(0, i + count - 1), o.below(1, j), o.above(1, j)};
 }
+
+// Values of v[0] at the points of a thread in a plane, and beside them
+template <class T, int WHOLE> struct pgi_march_values {
+    enum { C = 16 / (int)sizeof(T) };
+    pgi_row_access<T, WHOLE> row;
+    pgi_lanes<T, C> before, now, above, south, north;
+    T west, east;
+    // What is beside the points at p, in f32 or in T; up: the plane above
+    template <int NARROW> __device__ void load(const char *p, const char *up, const pgi_march_at &at, int64_t sj)
+    {
+        typedef typename pgi_row_access<T, WHOLE>::step step;
+        enum { BYTES = NARROW ? sizeof(float) : sizeof(T) };
+        above = row.load(up, NARROW);
+        south = row.load(p + (int64_t)(at.south * (step)sj) * BYTES, NARROW);
+        north = row.load(p + (int64_t)(at.north * (step)sj) * BYTES, NARROW);
+        west = row.value(p + (int64_t)at.west * BYTES, NARROW), east = row.value(p + (int64_t)at.east * BYTES, NARROW);
+    }
+    __device__ T left(int m) const { return m > 0 ? now.v[m > 0 ? m - 1 : 0] : west; }
+    __device__ T right(int m) const { return m + 1 < row.count() ? now.v[m + 1 < C ? m + 1 : m] : east; }
+};
+
+// Has what a march needs in its next plane on its way to the L2 cache.
+static __device__ __forceinline__ void pgi_ask_for(const void *p)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
+#else
+    (void)p;
+#endif
+}
+
+// What a kernel takes beside the vectors. omega: of a step; 0: the state's. of_cycle: v[0] is in the unit of cycles.
+// magnitude: the sums are those of the state's magnitude, if it is wanted.
+template <class T> struct pgi_march_job {
+    T omega;
+    int of_cycle, magnitude;
+};
+template <class T> struct pgi_box_march : pgi_march_job<T> {
+    pgi_box<T> b;
+    const pgi_faces *faces;    // of the right-hand side v[1]; NULL: neither boundary data nor a mean
+    PGI_HD const pgi_box<T> &box() const { return b; }
+    PGI_HD int below(int a, int i) const { return pgi_below(b.axis[a], i); }
+    PGI_HD int above(int a, int i) const { return pgi_above(b.axis[a], i); }
+    PGI_HD unsigned mask() const { return faces ? faces->mask & b.state->face_mask : 0u; }    // faces with data
+};
+// The same where all axes are uniform: a coupling for each, a step out of each end, where a mirror image is the point
+// inside, and what an end adds to the diagonal.
+template <class T> struct pgi_even_march : pgi_box_march<T> {
+    T coupling[3], end[3][2], reaction;
+    int step[3][2];
+    PGI_HD int below(int a, int i) const { return i > 0 ? -1 : step[a][0]; }
+    PGI_HD int above(int a, int i) const { return i < this->b.axis[a].n - 1 ? 1 : step[a][1]; }
+    PGI_HD T ends(int a, int i) const
+    {
+        return (i == 0 ? end[a][0] : (T)0) + (i == this->b.axis[a].n - 1 ? end[a][1] : (T)0);
+    }
+};
+template <class T, int FORM> struct pgi_operand {
+    typedef pgi_box_march<T> type;
+};
+template <class T> struct pgi_operand<T, PGI_FORM_EVEN> {
+    typedef pgi_even_march<T> type;
+};
+template <class T> struct pgi_byte_tables;
+// The operator in a plane: A v[0] at a thread's points and 1 / diagonal. begin() comes before the first plane of a run,
+// load() before the others in each.
+template <class T, int FORM, int WHOLE> struct pgi_march_form;
+// What a box has beside its operator: weights of the points, and the right-hand side
+template <class T, int WHOLE> struct pgi_box_form {
+    enum { C = 16 / (int)sizeof(T) };
+    double weight[C], plane_weight;
+    T mean;
+    unsigned mask;    // faces with boundary data
+    __device__ void begin(const pgi_box_march<T> &o, const pgi_march_at &at)
+    {
+        const double wy = pgi_weight_of(o.b.axis[1], at.j);
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++)
+            weight[m] = wy * pgi_weight_of(o.b.axis[0], at.i + (m < at.count ? m : at.count - 1));
+        const pgi_rhs rhs = {pgi_grid(), o.faces};
+        mean = pgi_mean_of<T>(rhs, o.b.state), mask = o.mask();
+    }
+    __device__ double weight_of(const pgi_box_march<T> &, const pgi_march_at &, int m, int) const
+    {
+        return weight[m] * plane_weight;
+    }
+    // The right-hand side at a point. Where rows are whole there are no boundary data.
+    __device__ T right(const pgi_box_march<T> &o, const pgi_march_at &at, T f, int m, int k) const
+    {
+        const pgi_axis<T> *const axis = o.b.axis;
+        f -= mean;
+        if (WHOLE) return f;
+        const unsigned touched = mask & (pgi_end_bits(at.i + m, axis[0].n) | pgi_end_bits(at.j, axis[1].n) << 2 |
+                                         pgi_end_bits(k, axis[2].n) << 4);
+        if (touched) f += pgi_face_terms<T>(o.faces, o.b.state, touched, at.i + m, at.j, k);
+        return f;
+    }
+    static __device__ void ask_for(const pgi_box_march<T> &, unsigned) {}
+};
+template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_BOX, WHOLE> : pgi_box_form<T, WHOLE> {
+    enum { C = 16 / (int)sizeof(T) };
+    pgi_row<T> x[C], y, z;
+    __device__ void begin(const pgi_box_march<T> &o, const pgi_row_access<T, WHOLE> &, const pgi_march_at &at, int k,
+                          unsigned)
+    {
+        const double alpha = o.b.state->alpha;
+        pgi_box_form<T, WHOLE>::begin(o, at);
+        y = pgi_row_of(o.b.axis[1], at.j);
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) {
+            x[m] = pgi_row_of(o.b.axis[0], at.i + (m < at.count ? m : at.count - 1));
+            x[m].reaction += (T)(o.magnitude ? fabs(alpha) : alpha) + y.reaction;
+        }
+        z = pgi_row_of(o.b.axis[2], k), this->plane_weight = pgi_weight_of(o.b.axis[2], k);
+    }
+    __device__ void load(const pgi_box_march<T> &o, const pgi_row_access<T, WHOLE> &, const pgi_march_at &, int k,
+                         unsigned)
+    {
+        const pgi_axis<T> &axis = o.b.axis[2];
+        if (k > 1 && k < axis.n - 1 && !axis.table) return;    // of a uniform axis only these planes differ
+        z = pgi_row_of(axis, k), this->plane_weight = pgi_weight_of(axis, k);
+    }
+    template <int DIAGONAL> __device__ void multiply(const pgi_box_march<T> &, const pgi_march_values<T, WHOLE> &v,
+                                                     const pgi_march_at &, int, const void *, T (&au)[C],
+                                                     T (&inverse)[C]) const
+    {
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) {
+            const T reaction = x[m].reaction + z.reaction;
+            au[m] = pgi_stencil(x[m], y, z, reaction, v.now.v[m], v.left(m), v.right(m), v.south.v[m], v.north.v[m],
+                                v.before.v[m], v.above.v[m]);
+            if constexpr (DIAGONAL) inverse[m] = 1 / pgi_diagonal(reaction, x[m], y, z);
+        }
+    }
+};
+template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_EVEN, WHOLE> : pgi_box_form<T, WHOLE> {
+    enum { C = 16 / (int)sizeof(T) };
+    T reaction[C];
+    __device__ void begin(const pgi_even_march<T> &o, const pgi_row_access<T, WHOLE> &, const pgi_march_at &at, int k,
+                          unsigned)
+    {
+        pgi_box_form<T, WHOLE>::begin(o, at);
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++)
+            reaction[m] = ((T)o.b.state->alpha + o.reaction) + (o.ends(1, at.j) + o.ends(0, at.i + m));
+        this->plane_weight = pgi_weight_of(o.b.axis[2], k);
+    }
+    __device__ void load(const pgi_even_march<T> &o, const pgi_row_access<T, WHOLE> &, const pgi_march_at &, int k,
+                         unsigned)
+    {
+        this->plane_weight = pgi_weight_of(o.b.axis[2], k);
+    }
+    template <int DIAGONAL> __device__ void multiply(const pgi_even_march<T> &o, const pgi_march_values<T, WHOLE> &v,
+                                                     const pgi_march_at &, int k, const void *, T (&au)[C],
+                                                     T (&)[C]) const
+    {
+        static_assert(!DIAGONAL, "a step of 0 or a mirror image is none on the diagonal");
+        const T above = o.ends(2, k);
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) {
+            const T u = v.now.v[m];
+            au[m] = (reaction[m] + above) * u - (o.coupling[0] * ((v.left(m) - u) + (v.right(m) - u)) +
+                                                 o.coupling[1] * ((v.south.v[m] - u) + (v.north.v[m] - u)) +
+                                                 o.coupling[2] * ((v.before.v[m] - u) + (v.above.v[m] - u)));
+        }
+    }
+};
+
+// Do all cells weigh the same, so that their weight is left to the end of the kernel? With an operator of bytes.
+template <class T, template <class> class RECURRENCE, int FORM> static PGI_HD constexpr int pgi_is_alike()
+{
+    return FORM == PGI_FORM_BYTES && (RECURRENCE<T>::PRODUCT || RECURRENCE<T>::DIAGONAL);
+}
+
+// What the sums of a march are made of: the units of the two factors of a product, and the norm that a solve asks for,
+// of which there is one sum.
+struct pgi_march_units {
+    double unit[2];
+    int norm;
+};
+
+// One plane of a march: the recurrence at the points of a thread, and what it adds to the sums
+template <class T, template <class> class RECURRENCE, int FORM, int WHOLE, int C>
+static __device__ __forceinline__ void pgi_recur_in_plane(
+    const typename pgi_operand<T, FORM>::type &o, const pgi_march_form<T, FORM, WHOLE> &a, const pgi_march_at &at,
+    int k, const pgi_krylov_steps<T> &steps, pgi_lanes<T, C> (&v)[RECURRENCE<T>::VECTORS], const T (&au)[C],
+    T (&factor)[C], const pgi_march_units &units, double *sums)
+{
+    typedef RECURRENCE<T> point;
+    enum {
+        RHS = point::PRODUCT ? 1 : 0,                // where the right-hand side is
+        UNIT = sizeof(T) == sizeof(float) ? 1 : 0    // may the factors of a product have units of their own?
+    };
+    double w[C];
+    pgi_term<T> dot[C][point::DOTS + 1];
+    PGI_UNROLLED
+    for (int m = 0; m < C; m++) {
+        T value[point::VECTORS];
+        if (point::DOTS > 0 || point::NORM >= 0 || point::WEIGHT)
+            w[m] = pgi_is_alike<T, RECURRENCE, FORM>() ? 1.0 : a.weight_of(o, at, m, k);
+        if (point::WEIGHT) factor[m] = (T)w[m];
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) value[q] = (point::READ | point::PRODUCT) >> q & 1 ? v[q].v[m] : (T)0;
+        if constexpr (point::EQUATION)
+            if (WHOLE || m < at.count) value[RHS] = a.right(o, at, value[RHS], m, k);
+        point::at(steps, value, au[m], factor[m], dot[m]);
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) v[q].v[m] = value[q];
+    }
+    if constexpr (point::NORM >= 0) {
+        PGI_UNROLLED
+        for (int m = 0; m < C; m++) {
+            const double e = WHOLE || m < at.count ? units.unit[0] * (double)v[point::NORM].v[m] : 0.0;
+            if (units.norm == PG_NORM_L2)
+                sums[0] += w[m] * (e * e);
+            else
+                sums[0] = units.norm == PG_NORM_L2_PLAIN ? sums[0] + e * e
+                          : units.norm == PG_NORM_L1     ? sums[0] + w[m] * fabs(e)
+                                                         : pgi_max_nan(sums[0], fabs(e));
+        }
+    }
+    PGI_UNROLLED
+    for (int m = 0; m < C; m++)
+        if (WHOLE || m < at.count) {
+            PGI_UNROLLED
+            for (int q = 0; q < point::DOTS; q++)
+                sums[4 + q] += w[m] * (units.unit[0] * (double)dot[m][q].x) * (units.unit[UNIT] * (double)dot[m][q].y);
+        }
+}
+
+// Columns of a march, from plane to plane. by: see pgi_byte_tables
+template <class T, template <class> class RECURRENCE, int FORM, int WHOLE>
+static __device__ __forceinline__ void pgi_march_columns(const typename pgi_operand<T, FORM>::type &o,
+                                                         const pgi_vectors &g, const pgi_tile &t,
+                                                         const pgi_march_at &at, const void *by,
+                                                         const pgi_krylov_steps<T> &steps, const pgi_march_units &units,
+                                                         double *sums)
+{
+    typedef RECURRENCE<T> point;
+    typedef pgi_row_access<T, WHOLE> access;
+    typedef typename access::index index;
+    enum {
+        C = access::C,
+        NARROW = point::NARROW & 1,
+        CELLS = FORM > PGI_FORM_BOX,
+        OPERATOR = point::PRODUCT || point::DIAGONAL || !CELLS
+    };
+    const access row = {at.count};
+    const auto bytes = [](int q) { return (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T)); };
+    char *p[point::VECTORS];    // the first point of the thread in the plane at work
+    PGI_UNROLLED
+    for (int q = 0; q < point::VECTORS; q++)
+        p[q] = (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, at.i + at.j * g.v[q].sj + t.k0 * g.v[q].sk);
+    const auto beyond = [&](int k) {    // a plane that may be a ghost
+        const char *const first =
+            NARROW ? (const char *)pgi_plane<float>(g.v[0], k) : (const char *)pgi_plane<T>(g.v[0], k);
+        return first + (at.i + at.j * g.v[0].sj) * bytes(0);
+    };
+    const index nx = o.box().axis[0].n, plane = CELLS ? nx * (index)o.box().axis[1].n : 0;
+    index c = CELLS ? (index)at.i + nx * (index)at.j + plane * (index)t.k0 : 0;
+    // What was asked for in every brick would be waited for there. The lowest bit is that of the brick of plane k.
+    int fluid = 1, in_brick = ~0;
+    if constexpr (CELLS) {
+        fluid = (int)o.fluid_along(at.i, at.j, t.k0, t.k1);
+        if (o.bricks.words) in_brick = (1 << o.bricks.shift[2]) - 1;
+    }
+    pgi_march_values<T, WHOLE> x;
+    pgi_march_form<T, FORM, WHOLE> a;
+    x.row = row;
+    int wet = 0;    // in a brick with fluid
+    PGI_ROLLED
+    for (int k = t.k0; k < t.k1; k++) {
+        if (k == t.k0 || (CELLS && (k & in_brick) == 0)) {
+            const int before = wet;
+            if (k > t.k0) fluid >>= 1;
+            wet = fluid & 1;
+            if (wet && !before) {
+                if (point::PRODUCT) x.before = row.load(beyond(k + o.below(2, k)), NARROW), x.now = row.load(p[0], NARROW);
+                if (OPERATOR) a.begin(o, row, at, k, c);
+            }
+        }
+        if (!CELLS || wet) {
+            pgi_lanes<T, C> v[point::VECTORS];
+            if constexpr (point::PRODUCT) {
+                const char *const above = k + 1 < t.k1 ? p[0] + g.v[0].sk * bytes(0) : beyond(k + o.above(2, k));
+                x.template load<NARROW>(p[0], above, at, g.v[0].sj);
+            }
+            if (OPERATOR) a.load(o, row, at, k, c);
+            PGI_UNROLLED
+            for (int q = point::PRODUCT ? 1 : 0; q < point::VECTORS; q++)
+                if (point::READ >> q & 1) v[q] = row.load(p[q], point::NARROW >> q & 1);
+            if (k + 2 < t.k1) {
+                PGI_UNROLLED
+                for (int q = 0; q < point::VECTORS; q++)
+                    if ((point::READ | point::PRODUCT) >> q & 1)
+                        pgi_ask_for(p[q] + (q == 0 && point::PRODUCT ? 2 : 1) * g.v[q].sk * bytes(q));
+                if (OPERATOR) a.ask_for(o, (index)(c + plane));
+            }
+            T au[C] = {0}, factor[C] = {0};
+            if (point::PRODUCT || point::DIAGONAL) a.template multiply<point::DIAGONAL>(o, x, at, k, by, au, factor);
+            if (point::PRODUCT) v[0] = x.now;
+            pgi_recur_in_plane<T, RECURRENCE, FORM, WHOLE, C>(o, a, at, k, steps, v, au, factor, units, sums);
+            PGI_UNROLLED
+            for (int q = 0; q < point::VECTORS; q++)
+                if (point::WRITTEN >> q & 1) row.store(p[q], point::NARROW >> q & 1, v[q]);
+            x.before = x.now, x.now = x.above;
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) p[q] += g.v[q].sk * bytes(q);
+        c += plane;
+    }
+}
+
+// Blocks that a multiprocessor is to hold: two where with three the loads of a plane would wait for each other, as
+// there are not registers enough for all at once.
+template <class T, template <class> class RECURRENCE, int FORM> static constexpr int pgi_march_blocks()
+{
+    enum { MANY = sizeof(T) == sizeof(double) && RECURRENCE<T>::VECTORS > 2 && RECURRENCE<T>::DOTS > 0 };
+    return FORM == PGI_FORM_EVEN || (FORM == PGI_FORM_BYTES && !MANY) ? 3 : 2;
+}
+
+// Whether values side by side lie together, at multiples of their size, in all vectors, and 32 bits count them in a
+// plane: see pgi_counts_of.
+template <class T, class POINT> static __device__ inline int pgi_rows_fit(const pgi_vectors &g, int ny)
+{
+    enum { C = 16 / (int)sizeof(T) };
+    int fit = 1;
+    PGI_UNROLLED
+    for (int q = 0; q < POINT::VECTORS; q++) {
+        const int narrow = POINT::NARROW >> q & 1;
+        const uintptr_t first = (uintptr_t)pgi_vector_at<T>(g.v[q], narrow, 0);
+        fit = fit && first % (C * (narrow ? sizeof(float) : sizeof(T))) == 0 && g.v[q].sj % C == 0 &&
+              g.v[q].sk % C == 0 && g.v[q].sj * ny <= INT_MAX;
+    }
+    return fit;
+}
+
+// Faces of the box that the columns of a block touch, of which the first is at x and y
+static __device__ inline unsigned pgi_touched(const pgi_shape &h, const pgi_tile &t, int x, int y, int columns,
+                                              const int n[3])
+{
+    return (x == 0 ? 1u : 0u) | (x + columns * h.tx >= n[0] ? 2u : 0u) | (y == 0 ? 4u : 0u) |
+           (y + h.ty >= n[1] ? 8u : 0u) | (t.k0 == 0 ? 16u : 0u) | (t.k1 == n[2] ? 32u : 0u);
+}
+
+// Computes a recurrence and its sums
+// Block: threads with 16 bytes of a row each, marching in z   Shared: diagonals by bytes
+// Words: of the vectors that are read and written; a cell, a byte of the mask, that and 4 words of links, or a row of 8
+// bytes   Overlap: v[0] of a product with none that is written
+template <class T, template <class> class RECURRENCE, int FORM>
+static __global__ void __launch_bounds__(PGI_BLOCK, (pgi_march_blocks<T, RECURRENCE, FORM>()))
+    pgi_march_kernel(const __grid_constant__ typename pgi_operand<T, FORM>::type o,
+                     const __grid_constant__ pgi_vectors g, double *partials, pgi_state *state, pgi_shape h, int again)
+{
+    typedef RECURRENCE<T> point;
+    enum { C = 16 / (int)sizeof(T), CELLS = FORM > PGI_FORM_BOX, FIRST = point::NORM >= 0 ? 0 : 4 };
+    const pgi_box<T> &b = o.box();
+    double sums[4 + point::DOTS] = {0};
+    pgi_march_units units;
+    pgi_await();
+    if (!pgi_begin_sums(state, again, units.unit) || (o.magnitude && !state->seek)) return;
+    units.norm = state->stop.norm;
+    units.unit[1] = units.unit[0];
+    const double unit_of_sums = units.unit[0];
+    if (o.of_cycle) units.unit[0] *= state->cycle_unit / state->scale, units.unit[1] /= state->scale;
+    pgi_krylov_steps<T> steps(state);
+    if (o.omega != 0) steps.omega = o.omega;
+    const void *by = NULL;
+    if constexpr (FORM == PGI_FORM_BYTES && (point::PRODUCT || point::DIAGONAL)) {
+        __shared__ pgi_byte_tables<T> of_block;
+        of_block.fill(o.a);
+        by = &of_block;
+    }
+    const unsigned mask = point::EQUATION ? o.mask() : 0u;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n},
+              fit = pgi_rows_fit<T, point>(g, n[1]) &&
+                    (!CELLS || (n[0] % C == 0 && (int64_t)n[0] * n[1] * n[2] <= UINT_MAX));
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile);
+        const int i = C * t.i, left = n[0] - i;
+        if (left <= 0 || t.j >= n[1]) continue;
+        const pgi_march_at at = pgi_march_at_of(o, i, t.j, left < C ? left : (int)C);
+        // Rows are whole, or not, for all threads of a block. At ends with boundary data they are taken not to be.
+        const int x = i - C * (int)threadIdx.x, y = t.j - (int)threadIdx.y;
+        if (fit && !(mask & pgi_touched(h, t, x, y, C, n)) && (n[0] % C == 0 || x + C * h.tx <= n[0]))
+            pgi_march_columns<T, RECURRENCE, FORM, 1>(o, g, t, at, by, steps, units, sums);
+        else
+            pgi_march_columns<T, RECURRENCE, FORM, 0>(o, g, t, at, by, steps, units, sums);
+    }
+    if constexpr (point::DOTS > 0 || point::NORM >= 0) {
+        if (!partials) return;
+        if constexpr (pgi_is_alike<T, RECURRENCE, FORM>()) {
+            sums[0] *= units.norm == PG_NORM_L2 || units.norm == PG_NORM_L1 ? o.mean_weight : 1.0;
+            PGI_UNROLLED
+            for (int q = 0; q < point::DOTS; q++) sums[4 + q] *= o.mean_weight;
+        }
+        for (int q = 1; q < 4; q++) sums[q] = sums[0];    // pgi_norm_of finds it, whichever it is
+        double *const result = o.magnitude ? state->magnitude : state->sums;
+        if (pgi_finish_sums<point::DOTS>(sums, partials, state, result, FIRST, 4 + point::DOTS))
+            state->unit_of_sums = unit_of_sums;
+    }
+}
+}    // namespace
 
 // Computes f = R r. Moves 1 1/8 words a fine point, and covers one coarse column a thread. f and r do not overlap. The
 // windows of a block's rows, columns and planes are worked out once, in shared memory: one axis after the other, so
@@ -8139,231 +8472,6 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     pgi_copy_wait<0>();
 }
 
-// What becomes of a residual in tiles: it is stored (out), its norm is summed up (partials), or both. A kernel can do
-// only what it is compiled for: flags take a tenth of the time of small levels and of norms.
-enum pgi_residual_use { PGI_STORES = 1, PGI_SUMS = 2 };
-struct pgi_residual_sinks {
-    pgi_grid out;
-    int scaled;    // what is stored is in units of 1/state.scale
-    double *partials;
-    pgi_state *state;
-};
-
-// Computes r = scale (rhs - A u), or v = A u if rhs has no f, the norm of the residual that a solve asks for, or both.
-// Moves 3 words a point, without f or r one less. A block takes every gridDim-th tile. r may be f; u overlaps neither.
-template <class T, class TO, int FLAT, int USE>
-static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
-    pgi_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_residual_sinks sinks)
-{
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    typedef typename pgi_two<TO>::type TO2;
-    PGI_DYNAMIC_SHARED(T, shared);
-    const T sign = a.rhs.f.base ? sinks.scaled ? (T)a.b.state->scale : (T)1 : (T)-1;
-    // What is rounded to f32 comes with the norm or without
-    constexpr bool stores = (USE & PGI_STORES) != 0;
-    const bool sums = USE == PGI_SUMS || (USE & PGI_SUMS && sinks.partials);
-    const pgi_grid out = sinks.out;
-    double sum = 0;
-    for (unsigned tile = blockIdx.x; tile < pgi_tiles_in(a.tiling); tile += gridDim.x) {
-        const pgi_tile_place<T, FLAT> p(a, tile);
-        const int left = a.tiling.end - p.begin[2];
-        const bool pairs = stores && !p.cut && pgi_pairs_aligned<TO>(out);
-        TO *to = stores ? pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk : NULL;
-        pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, sums, p.live, sum);
-        if (tile != blockIdx.x) __syncthreads();    // the tile before is done
-        pgi_march_tile<T, FLAT, true>(
-            a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
-            [&](int q, const T(&residual)[tuned::ROWS][2], const T(&)[tuned::ROWS][2]) {
-                if (sums) p.add_to(norm, a.b, p.begin[2] + q, residual);
-                if constexpr (stores) {
-#pragma unroll
-                    for (int r = 0; r < tuned::ROWS; r++) {
-                        TO *const row = to + (FLAT ? r * (int64_t)tuned::APART : r * out.sj);
-                        TO2 v;
-                        v.x = (TO)(sign * residual[r][0]), v.y = (TO)(sign * residual[r][1]);
-                        if (pairs) {
-                            *(TO2 *)row = v;
-                        } else {
-                            if (p.live >> 2 * r & 1) row[0] = v.x;
-                            if (p.live >> (2 * r + 1) & 1) row[1] = v.y;
-                        }
-                    }
-                    to += out.sk;
-                }
-            });
-        sum = norm.sum;
-    }
-    if (sums) pgi_finish_norm(sum, sinks.partials, sinks.state);
-}
-
-// What a tile has of the vectors of a recurrence, but for v[0], which marches: the next plane is under way while one is
-// at work.
-template <class T, int FLAT, class POINT> struct pgi_tile_vectors {
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    typedef typename pgi_two<T>::type T2;
-    enum { ROWS = tuned::ROWS, VECTORS = POINT::VECTORS };
-    const pgi_vectors &g;
-    void *at[VECTORS];    // the thread's first point in the plane that is loaded next, or stored
-    T next[VECTORS][ROWS][2];
-    unsigned live;
-    bool pairs;
-
-    __device__ pgi_tile_vectors(const pgi_vectors &all, const pgi_tile_place<T, FLAT> &p)
-        : g(all), live(p.live), pairs(!p.cut)
-    {
-#pragma unroll
-        for (int q = 1; q < VECTORS; q++) {
-            const int narrow = POINT::NARROW >> q & 1;
-            pairs = pairs && (narrow ? pgi_pairs_aligned<float>(g.v[q]) : pgi_pairs_aligned<T>(g.v[q]));
-            at[q] = pgi_vector_at<T>(g.v[q], narrow, p.x(0) + p.y(0) * g.v[q].sj + p.begin[2] * g.v[q].sk);
-        }
-        load();
-    }
-    __device__ int64_t row(int q, int r) const { return FLAT ? r * (int64_t)tuned::APART : r * g.v[q].sj; }
-    __device__ void load()
-    {
-#pragma unroll
-        for (int q = 1; q < VECTORS; q++)
-#pragma unroll
-            for (int r = 0; r < ROWS && (POINT::READ >> q & 1); r++) {
-                const T *const from = (const T *)at[q] + row(q, r);    // none that is narrow is read
-                T2 v;
-                v.x = v.y = 0;
-                if (pairs) {
-                    v = *(const T2 *)from;
-                } else {
-                    if (live >> 2 * r & 1) v.x = from[0];
-                    if (live >> (2 * r + 1) & 1) v.y = from[1];
-                }
-                next[q][r][0] = v.x, next[q][r][1] = v.y;
-            }
-    }
-    // Stores a plane, from which `next` has moved on by a plane if there is one.
-    __device__ void store(const T (&v)[VECTORS][ROWS][2], int64_t behind) const
-    {
-#pragma unroll
-        for (int q = 1; q < VECTORS; q++)
-#pragma unroll
-            for (int r = 0; r < ROWS && (POINT::WRITTEN >> q & 1); r++) {
-                const int64_t to = row(q, r) - behind * g.v[q].sk;
-                const int narrow = POINT::NARROW >> q & 1;
-                if (pairs && narrow) {
-                    *(float2 *)((float *)at[q] + to) = make_float2((float)v[q][r][0], (float)v[q][r][1]);
-                } else if (pairs) {
-                    T2 value;
-                    value.x = v[q][r][0], value.y = v[q][r][1];
-                    *(T2 *)((T *)at[q] + to) = value;
-                } else {
-                    if (live >> 2 * r & 1) pgi_set_value(at[q], narrow, to, v[q][r][0]);
-                    if (live >> (2 * r + 1) & 1) pgi_set_value(at[q], narrow, to + 1, v[q][r][1]);
-                }
-            }
-    }
-    __device__ void turn()
-    {
-#pragma unroll
-        for (int q = 1; q < VECTORS; q++)
-            at[q] = (char *)at[q] + g.v[q].sk * (int64_t)(POINT::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
-    }
-};
-
-// Sums over the thread's points of a tile. Weights of points that are not live are 0. A factor of an inner product
-// comes in the unit of sums by way of the weight of the columns, the other by way of that of the rows.
-template <class T, int FLAT> struct pgi_tile_sums {
-    enum { ROWS = pgi_tuned_tile<T, FLAT>::ROWS, COLUMNS = FLAT ? 2 * ROWS : 2, LINES = FLAT ? 1 : ROWS };
-    double column[COLUMNS], line[LINES], unit;
-    unsigned live;
-    int kind;    // of norm
-
-    __device__ pgi_tile_sums(const pgi_box<T> &b, const pgi_tile_place<T, FLAT> &p)
-        : unit(b.state->unit_of_sums), live(p.live), kind(b.state->stop.norm)
-    {
-        const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1];
-#pragma unroll
-        for (int e = 0; e < COLUMNS; e++) column[e] = p.x(e) < ax.n ? unit * pgi_weight_of(ax, p.x(e)) : 0.0;
-#pragma unroll
-        for (int r = 0; r < LINES; r++) line[r] = p.y(2 * r) < ay.n ? unit * pgi_weight_of(ay, p.y(2 * r)) : 0.0;
-    }
-    // Adds w times the sum of weighted terms(e, column's weight) to *sum, w the weight of the plane.
-    template <class Terms> __device__ void add(double w, double *sum, Terms terms) const
-    {
-        double part = 0;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const double both = terms(2 * r, column[FLAT ? 2 * r : 0]) + terms(2 * r + 1, column[FLAT ? 2 * r + 1 : 1]);
-            part += line[FLAT ? 0 : r] * both;
-        }
-        *sum += w * part;
-    }
-    __device__ void add_norm(double w, const T (&x)[ROWS][2], double *sum) const
-    {
-        if (kind == PG_NORM_L2 || kind == PG_NORM_L1) {
-            const double scale = kind == PG_NORM_L2 ? 1.0 : 1 / unit;
-            add(w, sum, [&](int e, double weight) {
-                const double v = (double)x[e / 2][e & 1];
-                return weight * v * (kind == PG_NORM_L2 ? v : v < 0 ? -scale : scale);
-            });
-            return;
-        }
-#pragma unroll
-        for (int e = 0; e < 2 * ROWS; e++) {
-            const double v = live >> e & 1 ? fabs(unit * (double)x[e / 2][e & 1]) : 0.0;
-            *sum = kind == PG_NORM_MAX ? pgi_max_nan(*sum, v) : *sum + v * v;
-        }
-    }
-};
-
-// A recurrence with a product on a large level. Moves a word a point for each vector that is read and for each that is
-// written.
-template <class T, int FLAT, template <class> class RECURRENCE>
-static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
-    pgi_recurrence_tile_kernel(const pgi_tile_job<T> a, const pgi_vectors g, double *partials, pgi_state *state)
-{
-    typedef RECURRENCE<T> point;
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    enum { ROWS = tuned::ROWS, VECTORS = point::VECTORS, DOTS = point::DOTS, NORM = point::NORM };
-    PGI_DYNAMIC_SHARED(T, shared);
-    const pgi_krylov_steps<T> c(state);
-    const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
-    const int left = a.tiling.end - p.begin[2], count = left < a.tiling.own[2] ? left : a.tiling.own[2];
-    const pgi_tile_sums<T, FLAT> weighted(a.b, p);
-    double norm = 0;
-    pgi_tile_vectors<T, FLAT, point> vectors(g, p);
-    double sums[4 + DOTS] = {0};
-    pgi_march_tile<T, FLAT, false>(
-        a, p, shared, count, [](int) {},
-        [&](int q, const T(&residual)[ROWS][2], const T(&first)[ROWS][2]) {
-            T v[VECTORS][ROWS][2];
-            pgi_term<T> dot[2 * ROWS][DOTS];
-#pragma unroll
-            for (int e = 0; e < (VECTORS - 1) * 2 * ROWS; e++) {
-                const int m = e / (2 * ROWS) + 1, r = e / 2 % ROWS;
-                v[m][r][e & 1] = vectors.next[m][r][e & 1];
-            }
-            const bool more = q + 1 < count;
-            if (more) vectors.turn(), vectors.load();
-#pragma unroll
-            for (int e = 0; e < 2 * ROWS; e++) {
-                T values[VECTORS];
-#pragma unroll
-                for (int m = 1; m < VECTORS; m++) values[m] = v[m][e / 2][e & 1];
-                values[0] = first[e / 2][e & 1];
-                point::at(c, values, -residual[e / 2][e & 1], (T)0, dot[e]);
-#pragma unroll
-                for (int m = 1; m < VECTORS; m++) v[m][e / 2][e & 1] = values[m];
-            }
-            vectors.store(v, more);
-            const double w = pgi_weight_of(a.b.axis[2], p.begin[2] + q);
-#pragma unroll
-            for (int d = 0; d < DOTS; d++)
-                weighted.add(w, &sums[4 + d],
-                             [&](int e, double weight) { return weight * (double)dot[e][d].x * (double)dot[e][d].y; });
-            if constexpr (NORM >= 0) weighted.add_norm(w, v[NORM], &norm);
-        });
-    for (int q = 0; q < 4; q++) sums[q] = norm;    // pgi_norm_of finds it, whichever it is
-    pgi_end_sums<DOTS, (NORM >= 0 ? 0 : 4)>(sums, partials, state, weighted.unit);
-}
-
 // Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
 template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
 {
@@ -9201,15 +9309,6 @@ static void pgi_combine_ranks_on_gpu(pg_solver *s, const pgi_level *l, double *s
 }
 
 template <class T>
-static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
-{
-    const pgi_shape h = pgi_shape_on(s, l);
-    pgi_exchange(s, l, u, 1, sizeof(T));
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_jacobi_kernel<T>, pgi_box_of(l, T()), u, rhs, (T)omega, out,
-                     h);
-}
-
-template <class T>
 static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega, int reversed)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
@@ -9338,68 +9437,89 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     return bytes(*high);
 }
 
-template <class T, class TO, int FLAT>
-static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_residual_sinks sinks)
-{
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    pgi_tile_job<T> a;
-    const int reach[3] = {0, 0, 0};
-    int high;
-    const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, 0, &a, &high);
-    if (!bytes) return 0;
-    int64_t blocks = pgi_tiles_in(a.tiling);
-    if (sinks.out.base) {
-        if (sinks.partials && a.most > s->partials_capacity) return 0;
-    } else {    // a norm alone: a block has many tiles, and few partial sums are left
-        const int64_t resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
-        if (blocks > resident) blocks = resident;
-        if (blocks > PGI_REDUCE_BLOCKS) blocks = PGI_REDUCE_BLOCKS;
-    }
-    enum { BOTH = PGI_STORES | PGI_SUMS, STORES = sizeof(T) == sizeof(TO) ? (int)PGI_STORES : (int)BOTH };
-    auto kernel = pgi_residual_tile_kernel<T, TO, FLAT, STORES>;
-    if (!sinks.out.base) kernel = pgi_residual_tile_kernel<T, T, FLAT, PGI_SUMS>;
-    PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a,
-                      sinks);
-    return 1;
-}
-
-// Not where the level is small, or where the planes on their way would wrap around a periodic axis twice.
-template <class T> static int pgi_fits_tiles(const pgi_level *l)
-{
-    return l->points >= PGI_PASS_POINTS && l->n[2] >= (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2);
-}
-
-// The residual of a large level, stored where r is a grid, and its norm where that is wanted. Returns 0 where the level
-// is small or its planes are too large.
-template <class T, class TO> static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u,
-                                                                   pgi_rhs rhs, int scaled, pgi_grid r, int with_norm)
-{
-    if (!pgi_fits_tiles<T>(l)) return 0;
-    const pgi_residual_sinks sinks = {r, scaled, with_norm ? s->partials : NULL, s->state};
-    const auto launch = l->n[1] == 1 ? pgi_launch_residual<T, TO, 1> : pgi_launch_residual<T, TO, 0>;
-    if (!launch(s, l, u, rhs, sinks)) return 0;
-    if (with_norm) pgi_combine_ranks_on_gpu(s, l, s->state->sums, 0, 4);
-    return 1;
-}
-
-template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
-{
-    pgi_exchange(s, l, u, 1, sizeof(T));
-    if (pgi_cuda_residual_in_tiles<T, T>(s, l, u, rhs, 0, r, 0)) return;
-    const pgi_shape h = pgi_shape_on(s, l);
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
-}
-
-template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
-{
-    pgi_cuda_residual<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
-}
-
 // Blocks of a reduction; few of one that is nearly always over at once.
 static int64_t pgi_reduce_blocks(int64_t blocks, int again)
 {
     const int64_t most = again ? 4 : PGI_REDUCE_BLOCKS;
     return blocks < most ? blocks : most;
+}
+
+// One of the library's recurrences on the planes from `first` on; without `partials` what it would sum up is left out.
+template <class T, template <class> class RECURRENCE, int FORM>
+static void pgi_launch_march(pg_solver *s, const typename pgi_operand<T, FORM>::type &o, const pgi_vectors &g,
+                             int first, int end, double *partials, int again = 0)
+{
+    enum { C = 16 / (int)sizeof(T), SUMS = RECURRENCE<T>::DOTS > 0 || RECURRENCE<T>::NORM >= 0 };
+    const pgi_axis<T> *const axis = o.box().axis;
+    const int together = pgi_march_blocks<T, RECURRENCE, FORM>();
+    pgi_shape h = pgi_shape_of(s, (axis[0].n + C - 1) / C, axis[1].n, end - first, PGI_MARCH, 1, 1, together);
+    h.first = first, h.end = end;
+    // Among cells a block fills a table first: as many as are resident are best. Of a box there is one for each tile.
+    const int64_t resident = together * (int64_t)s->multiprocessors,
+                  most = FORM > PGI_FORM_BOX ? resident : s->partials_capacity,
+                  wanted = again ? pgi_reduce_blocks(h.blocks, again) : h.blocks;
+    const int64_t blocks = !SUMS ? h.blocks : wanted < most ? wanted : most;
+    PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_march_kernel<T, RECURRENCE, FORM>), o, g, partials, s->state, h,
+                     again);
+}
+// The operator as numbers of uniform axes, where it is one: the couplings of a row are alike, but for a mirror image.
+template <class T> static int pgi_find_even(pgi_even_march<T> *o)
+{
+    o->reaction = 0;
+    for (int a = 0; a < 3; a++) {
+        const pgi_axis<T> &x = o->b.axis[a];
+        const T inside = x.n > 1 ? x.row[1].lower : (T)0;
+        if (x.table || (x.n > 1 && x.row[1].upper != inside)) return 0;
+        o->coupling[a] = -inside, o->end[a][1] = 0;
+        if (x.n > 1) o->reaction += x.row[1].reaction;
+        for (int q = 0; q < (x.n > 1 ? 2 : 1); q++) {
+            const pgi_row<T> &row = x.row[2 * q];
+            const T inward = q ? row.lower : row.upper, outward = q ? row.upper : row.lower;
+            const int mirrored = !x.periodic && x.n > 1 && inward == 2 * inside;
+            if (outward != (x.periodic ? inside : (T)0) || inward != (mirrored ? 2 : 1) * inside) return 0;
+            o->step[a][q] = mirrored ? 1 - 2 * q : x.beyond[q];
+            o->end[a][q] = row.reaction - (x.n > 1 ? x.row[1].reaction : (T)0);
+        }
+        if (x.n == 1) o->step[a][1] = o->step[a][0] = 0;
+    }
+    return 1;
+}
+template <class T, template <class> class RECURRENCE>
+static void pgi_march_box(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_march_job<T> &job,
+                          const pgi_faces *faces, int with_sums, int again = 0)
+{
+    typedef RECURRENCE<T> point;
+    enum { FIRST = point::NORM >= 0 ? 0 : 4, SUMS = 4 + point::DOTS };
+    pgi_even_march<T> o;
+    (pgi_march_job<T> &)o = job;
+    o.b = pgi_box_of(l, T()), o.faces = faces;
+    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
+    double *const partials = with_sums ? s->partials : NULL;
+    const int even = pgi_find_even(&o);
+    if constexpr (!point::DIAGONAL)
+        if (even || !point::PRODUCT)
+            pgi_launch_march<T, RECURRENCE, PGI_FORM_EVEN>(s, o, g, l->part.lo, l->part.hi, partials, again);
+    if constexpr (point::PRODUCT || point::DIAGONAL)
+        if (!even || point::DIAGONAL)
+            pgi_launch_march<T, RECURRENCE, PGI_FORM_BOX>(s, o, g, l->part.lo, l->part.hi, partials, again);
+    if (SUMS > FIRST && with_sums)
+        pgi_combine_ranks_on_gpu(s, l, job.magnitude ? s->state->magnitude : s->state->sums, FIRST, SUMS);
+}
+
+template <class T>
+static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
+{
+    pgi_march_box<T, pgi_of_step>(s, l, {{u, rhs.f, out}}, {(T)omega, 0, 0}, rhs.faces, 0);
+}
+
+template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
+{
+    pgi_march_box<T, pgi_of_stored_residual>(s, l, {{u, rhs.f, r}}, {0, 0, 0}, rhs.faces, 0);
+}
+
+template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
+{
+    pgi_march_box<T, pgi_of_operator>(s, l, {{u, v}}, {0, 0, 0}, NULL, 0);
 }
 
 template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
@@ -9421,15 +9541,8 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                                                pgi_grid y, pgi_rhs rhs, int again)
 {
     if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
-    if (source == PGI_RESIDUAL) {                       // partner: itself
-        pgi_exchange(s, l, x, 1, sizeof(T));
-        if (!again && pgi_cuda_residual_in_tiles<T, T>(s, l, x, rhs, 0, pgi_no_grid(), 1)) return;
-        const pgi_shape h = pgi_shape_on(s, l);
-        PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, again), pgi_threads(h), 0, pgi_reduce_residual_kernel<T>,
-                         pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
-        pgi_combine_ranks_on_gpu(s, l, s->state->sums, 0, 4);
-        return;
-    }
+    if (source == PGI_RESIDUAL)                         // partner: itself
+        return pgi_march_box<T, pgi_of_residual>(s, l, {{x, rhs.f}}, {0, 0, 0}, rhs.faces, 1, again);
     pgi_launch_reduce<T>(s, l, source, partner, x, y, rhs, again, 0);
 }
 
@@ -9440,23 +9553,14 @@ template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level 
         pgi_launch_reduce<T>(s, l, PGI_FIELD, PGI_SELF, u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0, even);
         return;
     }
-    const pgi_shape h = pgi_shape_on(s, l);
-    PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
-                     pgi_magnitude_kernel<T>, pgi_box_of(l, T()), u, s->partials, s->state, h);
-    pgi_combine_ranks_on_gpu(s, l, s->state->magnitude, 0, 4);
+    pgi_march_box<T, pgi_of_magnitude>(s, l, {{u}}, {0, 0, 1}, NULL, 1);
 }
 
 #if PGI_F32
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                      int with_norm)
 {
-    pgi_exchange(s, l, u, 1, sizeof(double));
-    if (with_norm && pgi_cuda_residual_in_tiles<double, float>(s, l, u, rhs, 1, r32, 1)) return;
-    if (with_norm) pgi_cuda_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
-    if (pgi_cuda_residual_in_tiles<double, float>(s, l, u, rhs, 1, r32, 0)) return;
-    const pgi_shape h = pgi_shape_on(s, l);
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u,
-                     rhs, 1, r32, h);
+    pgi_march_box<double, pgi_of_narrowed_residual>(s, l, {{u, rhs.f, r32}}, {0, 0, 0}, rhs.faces, with_norm);
 }
 #endif
 
@@ -9468,47 +9572,13 @@ static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, 
                      s->state, h);
 }
 
-template <class T, int FLAT, template <class> class RECURRENCE>
-static int pgi_launch_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
-{
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    pgi_tile_job<T> a;
-    const int reach[3] = {0, 0, 0};
-    int high;
-    const int bytes = pgi_plan_residual<T, FLAT>(s, l, g.v[0], pgi_rhs_of(pgi_no_grid()), reach, 0, &a, &high);
-    const int64_t blocks = bytes ? pgi_tiles_in(a.tiling) : 0;
-    if (!bytes || a.most > s->partials_capacity) return 0;
-    const auto kernel = pgi_recurrence_tile_kernel<T, FLAT, RECURRENCE>;
-    PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, g,
-                      s->partials, s->state);
-    return 1;
-}
-
-template <class T, template <class> class RECURRENCE>
-static void pgi_cuda_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
-{
-    typedef RECURRENCE<T> point;
-    enum { FIRST = point::NORM >= 0 ? 0 : 4, SUMS = 4 + point::DOTS };
-    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
-    int done = 0;
-    if constexpr (point::PRODUCT && !point::DIAGONAL)
-        done = pgi_fits_tiles<T>(l) && (l->n[1] == 1 ? pgi_launch_recurrence<T, 1, RECURRENCE>
-                                                     : pgi_launch_recurrence<T, 0, RECURRENCE>)(s, l, g);
-    if (!done) {
-        const pgi_shape h = pgi_shape_on(s, l);
-        const int64_t blocks = SUMS > FIRST ? pgi_reduce_blocks(h.blocks, 0) : h.blocks;
-        PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_recurrence_kernel<T, RECURRENCE>), pgi_box_of(l, T()), g,
-                         s->partials, s->state, h);
-    }
-    if (SUMS > FIRST) pgi_combine_ranks_on_gpu(s, l, s->state->sums, FIRST, SUMS);
-}
-
 template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME:                                                                                                         \
-        if constexpr (TYPE<T>::NARROW == 0 || sizeof(T) == sizeof(double)) pgi_cuda_recurrence<T, TYPE>(s, l, g);      \
+        if constexpr (TYPE<T>::NARROW == 0 || sizeof(T) == sizeof(double))                                             \
+            pgi_march_box<T, TYPE>(s, l, g, {0, 0, 0}, NULL, 1);                                                       \
         break;
         PGI_RECURRENCES_MADE(PGI_CASE_)
 #undef PGI_CASE_
@@ -19544,28 +19614,56 @@ template <class T> struct pgi_cell_residual {
 // The operator as a march takes it: by the mask's bytes; by links to the next cells along the axes and a shift, stored
 // once, W A of each cell over the mean weight; or by the rows of a level of the cycle, whose f counts with a measure.
 // What leads out of the fluid, where u is 0, is in the shift.
-enum pgi_form { PGI_FORM_BYTES, PGI_FORM_LINKS, PGI_FORM_ROWS };
 static int pgi_has_links(const pg_solver *s) { return !(s->obstacles.even && !pgi_has_fields(&s->work)); }
 
 #if PGI_GPU
-template <class T> struct pgi_march {
+// The bricks of planes k0 to k1 of a column, which are 32 at most: bit q for the one q above that of plane k0.
+static __device__ inline unsigned pgi_fluid_along(const pgi_bricks &b, int i, int j, int k0, int k1)
+{
+    if (!b.words) return ~0u;
+    const int first = k0 >> b.shift[2], last = (k1 - 1) >> b.shift[2], turn = first & 31;
+    const unsigned *const word =
+        b.words + (i >> b.shift[0]) + b.n[0] * (j >> b.shift[1]) + (int64_t)b.n[0] * b.n[1] * (first >> 5);
+    const unsigned next = last >> 5 > first >> 5 ? word[(int64_t)b.n[0] * b.n[1]] : 0;
+    return *word >> turn | (turn ? next << (32 - turn) : 0);
+}
+
+template <class T> struct pgi_cell_march : pgi_march_job<T> {
     pgi_cell_operator<T> a;
     const T *link[3], *shift;
     double mean_weight;
     pgi_bricks bricks;
     const pgi_stored_row *rows;
     double measure;    // of rows: of all cells, or of their weights
-    T omega;           // of a step
-    int of_cycle;      // the product is one of z and r as cycles have them
-    int magnitude;     // the sums are those of the state's magnitude, if it is wanted
+    PGI_HD const pgi_box<T> &box() const { return a.b; }
+    PGI_HD int below(int d, int i) const { return pgi_below(a.b.axis[d], i); }
+    PGI_HD int above(int d, int i) const { return pgi_above(a.b.axis[d], i); }
+    PGI_HD unsigned mask() const { return 0; }
+    __device__ unsigned fluid_along(int i, int j, int k0, int k1) const
+    {
+        return pgi_fluid_along(bricks, i, j, k0, k1);
+    }
 };
-template <class T> static pgi_march<T> pgi_march_of(const pg_solver *s, const pgi_level *l, const pgi_bricks &bricks)
+template <class T> struct pgi_operand<T, PGI_FORM_BYTES> {
+    typedef pgi_cell_march<T> type;
+};
+template <class T> struct pgi_operand<T, PGI_FORM_LINKS> {
+    typedef pgi_cell_march<T> type;
+};
+template <class T> struct pgi_operand<T, PGI_FORM_ROWS> {
+    typedef pgi_cell_march<T> type;
+};
+template <class T>
+static pgi_cell_march<T> pgi_cell_march_of(const pg_solver *s, const pgi_level *l, const pgi_bricks &bricks)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const T *const rows = (const T *)o->links;
     const int64_t points = rows ? s->outer.points : 0;
-    return {pgi_operator_of<T>(s, l), {rows, rows + points, rows + 2 * points}, rows + 3 * points, o->mean_weight,
-            bricks, NULL, 0, 0, 0, 0};
+    pgi_cell_march<T> m;
+    memset(&m, 0, sizeof m);
+    m.a = pgi_operator_of<T>(s, l), m.shift = rows + 3 * points, m.mean_weight = o->mean_weight, m.bricks = bricks;
+    for (int d = 0; d < 3; d++) m.link[d] = rows + d * points;
+    return m;
 }
 template <class T> struct pgi_store_links {
     pgi_cell_operator<double> a;
@@ -19592,96 +19690,6 @@ template <class T> struct pgi_store_links {
     }
 };
 
-// What counts elements within the planes of a march, and cells of a grid: 32 bits where rows are whole
-template <int WHOLE> struct pgi_counts_of {
-    typedef int step;
-    typedef unsigned index;
-};
-template <> struct pgi_counts_of<0> {
-    typedef int64_t step, index;
-};
-// The widest word that so many bytes are made of
-template <size_t BYTES> struct pgi_words {
-    typedef int4 type;
-};
-template <> struct pgi_words<8> {
-    typedef int2 type;
-};
-template <> struct pgi_words<4> {
-    typedef int type;
-};
-template <> struct pgi_words<2> {
-    typedef short type;
-};
-template <> struct pgi_words<1> {
-    typedef signed char type;
-};
-// See pgi_load: by the widest words that fit.
-template <class V> static __device__ inline V pgi_load_words(const V *p)
-{
-    typedef typename pgi_words<sizeof(V)>::type word;
-    V v;
-    PGI_UNROLLED
-    for (int q = 0; q < (int)(sizeof(V) / sizeof(word)); q++) {
-        const word w = __ldg((const word *)p + q);
-        memcpy((char *)&v + q * sizeof w, &w, sizeof w);
-    }
-    return v;
-}
-// Cells side by side in a row: those of 16 bytes. WHOLE: all are there, and lie at multiples of their size; else a
-// value after the other, of which those beyond the last one are that.
-template <class T, int WHOLE> struct pgi_abreast_cells {
-    enum { C = 16 / (int)sizeof(T) };
-    typedef pgi_lanes<T, C> values;
-    typedef typename pgi_counts_of<WHOLE>::step step;
-    typedef typename pgi_counts_of<WHOLE>::index index;
-    int some;
-    __device__ int count() const { return WHOLE ? (int)C : some; }
-    template <class S> __device__ pgi_lanes<S, C> get(const S *p) const
-    {
-        if constexpr (WHOLE) {
-            return pgi_load_words((const pgi_lanes<S, C> *)p);
-        } else {
-            pgi_lanes<S, C> v;
-            PGI_UNROLLED
-            for (int m = 0; m < C; m++) v.v[m] = pgi_load_words(p + (m < some ? m : some - 1));
-            return v;
-        }
-    }
-    template <class S> __device__ void put(S *p, const values &from) const
-    {
-        pgi_lanes<S, C> v;
-        PGI_UNROLLED
-        for (int m = 0; m < C; m++) v.v[m] = (S)from.v[m];
-        if constexpr (WHOLE)
-            *(pgi_lanes<S, C> *)p = v;
-        else {
-            PGI_UNROLLED
-            for (int m = 0; m < C; m++)
-                if (m < some) p[m] = v.v[m];
-        }
-    }
-    __device__ T value(const char *p, int narrow) const
-    {
-        return narrow ? (T)pgi_load_words((const float *)p) : pgi_load_words((const T *)p);
-    }
-    __device__ values load(const char *p, int narrow) const
-    {
-        if (!narrow) return get((const T *)p);
-        const pgi_lanes<float, C> single = get((const float *)p);
-        values v;
-        PGI_UNROLLED
-        for (int m = 0; m < C; m++) v.v[m] = (T)single.v[m];
-        return v;
-    }
-    __device__ void store(char *p, int narrow, const values &v) const
-    {
-        if (narrow)
-            put((float *)p, v);
-        else
-            put((T *)p, v);
-    }
-};
 // 1 / x to a unit in the last place, for what preconditions
 static __device__ inline float pgi_quick_reciprocal(float x)
 {
@@ -19692,32 +19700,6 @@ static __device__ inline float pgi_quick_reciprocal(float x)
 #endif
 }
 static __device__ inline double pgi_quick_reciprocal(double x) { return pgi_reciprocal(x); }
-// The step to a neighbour along an axis, or to the cell itself where there is none.
-template <class T> static __device__ inline int pgi_march_step(const pgi_axis<T> &a, int up, int x)
-{
-    return pgi_is_outer(a, up, x) ? 0 : pgi_cell_step(a, up, x);
-}
-
-// The bricks of planes k0 to k1 of a column, which are 32 at most: bit q for the one q above that of plane k0.
-static __device__ inline unsigned pgi_fluid_along(const pgi_bricks &b, int i, int j, int k0, int k1)
-{
-    if (!b.words) return ~0u;
-    const int first = k0 >> b.shift[2], last = (k1 - 1) >> b.shift[2], turn = first & 31;
-    const unsigned *const word =
-        b.words + (i >> b.shift[0]) + b.n[0] * (j >> b.shift[1]) + (int64_t)b.n[0] * b.n[1] * (first >> 5);
-    const unsigned next = last >> 5 > first >> 5 ? word[(int64_t)b.n[0] * b.n[1]] : 0;
-    return *word >> turn | (turn ? next << (32 - turn) : 0);
-}
-
-// Values of the cells of a thread in a plane, and of those beside them
-template <class T, int WHOLE> struct pgi_march_values {
-    enum { C = 16 / (int)sizeof(T) };
-    pgi_abreast_cells<T, WHOLE> row;
-    pgi_lanes<T, C> before, now, above, south, north;
-    T west, east;
-    __device__ T left(int m) const { return m > 0 ? now.v[m > 0 ? m - 1 : 0] : west; }
-    __device__ T right(int m) const { return m + 1 < row.count() ? now.v[m + 1 < C ? m + 1 : m] : east; }
-};
 // What links these cells, to the upper neighbours and to those below, and their shifts
 template <class T> struct pgi_march_links {
     pgi_lanes<T, 16 / (int)sizeof(T)> to[3], shift, south, below;
@@ -19774,37 +19756,6 @@ template <class T> struct pgi_byte_tables {
     }
 };
 
-// Has what a march needs in its next plane on its way to the L2 cache.
-static __device__ __forceinline__ void pgi_ask_for(const void *p)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
-#else
-    (void)p;
-#endif
-}
-
-// The cells of a thread in a plane, and the steps to those beside them, 0 where there are none
-struct pgi_march_cells {
-    int i, j, count, west, east, south, north;
-    unsigned ends;    // a byte for each: bit q, it is at the box's end in direction q, z left out
-};
-template <class T>
-static __device__ inline pgi_march_cells pgi_cells_of(const pgi_axis<T> *axis, int i, int j, int count)
-{
-    const int last = i + count - 1;
-    const unsigned y = (pgi_is_outer(axis[1], 0, j) ? 4u : 0u) | (pgi_is_outer(axis[1], 1, j) ? 8u : 0u);
-    return {i,
-            j,
-            count,
-            pgi_march_step(axis[0], 0, i),
-            count - 1 + pgi_march_step(axis[0], 1, last),
-            pgi_march_step(axis[1], 0, j),
-            pgi_march_step(axis[1], 1, j),
-            y * 0x01010101u | (pgi_is_outer(axis[0], 0, i) ? 1u : 0u) |
-                (pgi_is_outer(axis[0], 1, last) ? 2u << 8 * (count - 1) : 0u)};
-}
-
 // Bytes as one word, the first one lowest
 template <int C> static __device__ inline unsigned pgi_word_of(const pgi_lanes<unsigned char, C> &v)
 {
@@ -19813,29 +19764,44 @@ template <int C> static __device__ inline unsigned pgi_word_of(const pgi_lanes<u
     return word;
 }
 
-// The operator in a plane of a march: A v of a thread's cells and 1 / diagonal. One struct for each form. begin() comes
-// before the first plane of a run, load() before multiply() in each.
-template <class T, int FORM, int WHOLE> struct pgi_march_form;
+template <class T> static __device__ inline double pgi_march_weight(const pgi_cell_march<T> &o, int i, int j, int k)
+{
+    const int last = o.a.b.axis[0].n - 1;
+    return pgi_cell_weight(o.a.b, i < last ? i : last, j, k);
+}
+
+// The operator in a plane of a march among cells: see PGI_FORM_BOX.
 template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_BYTES, WHOLE> {
-    typedef pgi_abreast_cells<T, WHOLE> abreast;
-    enum { C = abreast::C };
-    typedef typename abreast::index index;
+    typedef pgi_row_access<T, WHOLE> access;
+    enum { C = access::C };
+    typedef typename access::index index;
     pgi_lanes<unsigned char, C> kind;
-    __device__ void ask_for(const pgi_march<T> &o, index c) const { pgi_ask_for(o.a.kind + c); }
-    __device__ void begin(const pgi_march<T> &, const abreast &, index) {}
-    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_cells &, index c, int)
+    unsigned ends;    // a byte for each cell: bit q, it is at the box's end in direction q, z left out
+    T alpha;
+    __device__ void ask_for(const pgi_cell_march<T> &o, index c) const { pgi_ask_for(o.a.kind + c); }
+    __device__ void begin(const pgi_cell_march<T> &o, const access &, const pgi_march_at &at, int, index)
+    {
+        const pgi_axis<T> *const axis = o.a.b.axis;
+        const int last = at.i + at.count - 1;
+        const unsigned y = (pgi_is_outer(axis[1], 0, at.j) ? 4u : 0u) | (pgi_is_outer(axis[1], 1, at.j) ? 8u : 0u);
+        ends = y * 0x01010101u | (pgi_is_outer(axis[0], 0, at.i) ? 1u : 0u) |
+               (pgi_is_outer(axis[0], 1, last) ? 2u << 8 * (at.count - 1) : 0u);
+        alpha = o.a.alpha();
+    }
+    __device__ void load(const pgi_cell_march<T> &o, const access &row, const pgi_march_at &, int, index c)
     {
         kind = row.get(o.a.kind + c);
     }
-    template <int DIAGONAL> __device__ void multiply(const pgi_march<T> &o, const pgi_march_values<T, WHOLE> &x,
-                                                     const pgi_march_cells &at, int k, T alpha,
-                                                     const pgi_byte_tables<T> *by, T (&au)[C], T (&inverse)[C]) const
+    template <int DIAGONAL> __device__ void multiply(const pgi_cell_march<T> &o, const pgi_march_values<T, WHOLE> &x,
+                                                     const pgi_march_at &, int k, const void *of_block, T (&au)[C],
+                                                     T (&inverse)[C]) const
     {
+        const pgi_byte_tables<T> *const by = (const pgi_byte_tables<T> *)of_block;
         enum : unsigned { EACH = C == 4 ? 0x01010101u : 0x0101u, ALL = PGI_OPEN * EACH };
         const pgi_axis<T> &z = o.a.b.axis[2];
-        const unsigned word = pgi_word_of(kind), ends = at.ends | (pgi_is_outer(z, 0, k) ? 16 * EACH : 0u) |
-                                                        (pgi_is_outer(z, 1, k) ? 32 * EACH : 0u);
-        if (C == 4 && ((word | ends) & ALL) == ALL) {
+        const unsigned word = pgi_word_of(kind), outer = ends | (pgi_is_outer(z, 0, k) ? 16 * EACH : 0u) |
+                                                         (pgi_is_outer(z, 1, k) ? 32 * EACH : 0u);
+        if (C == 4 && ((word | outer) & ALL) == ALL) {
             PGI_UNROLLED
             for (int m = 0; m < C; m++) au[m] = pgi_multiply_byte<1>(o.a, x, 0, alpha, m);
         } else {
@@ -19846,10 +19812,10 @@ template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_BYTES, WHOLE> {
             PGI_UNROLLED
             for (int m = 0; m < C; m++) inverse[m] = by->inverse[word >> 8 * m & (PGI_OPEN | PGI_LIVE)];
         }
-        if (!(word & ends)) return;    // no Dirichlet or Robin value on the box here
+        if (!(word & outer)) return;    // no Dirichlet or Robin value on the box here
         PGI_UNROLLED
         for (int m = 0; m < C; m++) {
-            const unsigned here = ends >> 8 * m & PGI_OPEN, open = word >> 8 * m & (PGI_OPEN | PGI_LIVE);
+            const unsigned here = outer >> 8 * m & PGI_OPEN, open = word >> 8 * m & (PGI_OPEN | PGI_LIVE);
             const T end = by->end[open & here];
             au[m] += end * x.now.v[m];
             if constexpr (DIAGONAL) {
@@ -19858,19 +19824,25 @@ template <class T, int WHOLE> struct pgi_march_form<T, PGI_FORM_BYTES, WHOLE> {
             }
         }
     }
+    __device__ double weight_of(const pgi_cell_march<T> &o, const pgi_march_at &at, int m, int k) const
+    {
+        return o.a.is_uniform ? o.mean_weight : pgi_march_weight(o, at.i + m, at.j, k);
+    }
+    static __device__ T right(const pgi_cell_march<T> &, const pgi_march_at &, T f, int, int) { return f; }
 };
 template <class T, int FORM, int WHOLE> struct pgi_march_form {
-    typedef pgi_abreast_cells<T, WHOLE> abreast;
-    typedef typename abreast::index index;
-    enum { C = abreast::C, ROWS = FORM == PGI_FORM_ROWS };
+    typedef pgi_row_access<T, WHOLE> access;
+    typedef typename access::index index;
+    enum { C = access::C, ROWS = FORM == PGI_FORM_ROWS };
     pgi_march_links<T> link;
+    T alpha;
     pgi_lanes<unsigned char, C> kind;
-    __device__ void ask_for(const pgi_march<T> &o, index c) const
+    __device__ void ask_for(const pgi_cell_march<T> &o, index c) const
     {
         if (ROWS) pgi_ask_for(o.rows + c);
     }
     // The links of cells along axis d, from the one at `cell` on
-    static __device__ pgi_lanes<T, C> links_at(const pgi_march<T> &o, const abreast &row, int d, index cell)
+    static __device__ pgi_lanes<T, C> links_at(const pgi_cell_march<T> &o, const access &row, int d, index cell)
     {
         if constexpr (ROWS) {
             const pgi_lanes<pgi_stored_row, C> stored = row.get(o.rows + cell);
@@ -19882,15 +19854,16 @@ template <class T, int FORM, int WHOLE> struct pgi_march_form {
             return row.get(o.link[d] + cell);
         }
     }
-    __device__ void begin(const pgi_march<T> &o, const abreast &row, index below)
+    __device__ void begin(const pgi_cell_march<T> &o, const access &row, const pgi_march_at &, int k, index c)
     {
-        link.to[2] = links_at(o, row, 2, below);
+        link.to[2] = links_at(o, row, 2, c + (index)pgi_below(o.a.b.axis[2], k) * (index)pgi_plane_of(o.a.b));
+        alpha = ROWS ? (T)0 : o.a.alpha();
     }
     // What is below a first plane, or beside a first row, is counted 0 times: a branch would hold up what is loaded.
-    __device__ void load(const pgi_march<T> &o, const abreast &row, const pgi_march_cells &at, index c, int down)
+    __device__ void load(const pgi_cell_march<T> &o, const access &row, const pgi_march_at &at, int k, index c)
     {
         const T none = 0;
-        const int nx = o.a.b.axis[0].n;
+        const int nx = o.a.b.axis[0].n, down = pgi_below(o.a.b.axis[2], k);
         link.below = link.to[2], link.south = links_at(o, row, 1, c + (index)at.south * nx);
         if constexpr (ROWS) {
             const pgi_lanes<pgi_stored_row, C> stored = row.get(o.rows + c);
@@ -19914,19 +19887,17 @@ template <class T, int FORM, int WHOLE> struct pgi_march_form {
             link.below.v[m] = down ? link.below.v[m] : none;
         }
     }
-    template <int DIAGONAL> __device__ void multiply(const pgi_march<T> &o, const pgi_march_values<T, WHOLE> &x,
-                                                     const pgi_march_cells &at, int k, T alpha,
-                                                     const pgi_byte_tables<T> *, T (&au)[C], T (&inverse)[C]) const
+    template <int DIAGONAL> __device__ void multiply(const pgi_cell_march<T> &o, const pgi_march_values<T, WHOLE> &x,
+                                                     const pgi_march_at &at, int k, const void *, T (&au)[C],
+                                                     T (&inverse)[C]) const
     {
-        const int nx = o.a.b.axis[0].n;
         PGI_UNROLLED
         for (int m = 0; m < C; m++) {
             T diagonal;
             pgi_multiply_links(x, link, m, &au[m], &diagonal);
             if constexpr (!ROWS) {
                 if (!o.a.is_uniform) {
-                    const T over =
-                        (T)(o.mean_weight / pgi_cell_weight(o.a.b, at.i + m < nx ? at.i + m : nx - 1, at.j, k));
+                    const T over = (T)(o.mean_weight / pgi_march_weight(o, at.i + m, at.j, k));
                     au[m] *= over, diagonal *= over;
                 }
                 if (kind.v[m] & PGI_LIVE) au[m] += alpha * x.now.v[m], diagonal += alpha;
@@ -19934,221 +19905,32 @@ template <class T, int FORM, int WHOLE> struct pgi_march_form {
             if constexpr (DIAGONAL) inverse[m] = diagonal > 0 ? pgi_quick_reciprocal(diagonal) : (T)0;
         }
     }
+    __device__ double weight_of(const pgi_cell_march<T> &o, const pgi_march_at &at, int m, int k) const
+    {
+        return o.a.is_uniform ? o.mean_weight : pgi_march_weight(o, at.i + m, at.j, k);
+    }
+    static __device__ T right(const pgi_cell_march<T> &o, const pgi_march_at &at, T f, int m, int k)
+    {
+        if (!ROWS) return f;
+        return f * (T)(o.a.is_uniform ? o.measure : o.measure * pgi_march_weight(o, at.i + m, at.j, k));
+    }
 };
 
-// Do all cells weigh the same, so that their weight is left to the end of the kernel? With an operator of bytes.
-template <class T, template <class> class RECURRENCE, int FORM> static PGI_HD constexpr int pgi_is_alike()
-{
-    return FORM == PGI_FORM_BYTES && (RECURRENCE<T>::PRODUCT || RECURRENCE<T>::DIAGONAL);
-}
-// One plane of a march: the recurrence at the cells of a thread, and what it adds to the sums
-template <class T, template <class> class RECURRENCE, int FORM, int C>
-static __device__ __forceinline__ void pgi_recur_in_plane(const pgi_march<T> &o, const pgi_march_cells &at, int count,
-                                                          int k, const pgi_krylov_steps<T> &steps,
-                                                          const pgi_lanes<T, C> &own,
-                                                          pgi_lanes<T, C> (&v)[RECURRENCE<T>::VECTORS],
-                                                          const T (&au)[C], const T (&inverse)[C],
-                                                          const double (&unit)[2], double *sums)
-{
-    typedef RECURRENCE<T> point;
-    enum {
-        RHS = point::PRODUCT ? 1 : 0,                // of rows: counts with the measure
-        UNIT = sizeof(T) == sizeof(float) ? 1 : 0    // may the factors of a product have units of their own?
-    };
-    const int nx = o.a.b.axis[0].n;
-    PGI_UNROLLED
-    for (int m = 0; m < C; m++) {
-        const auto weight = [&]() { return pgi_cell_weight(o.a.b, at.i + m < nx ? at.i + m : nx - 1, at.j, k); };
-        T value[point::VECTORS];
-        pgi_term<T> dot[point::DOTS + 1];
-        value[0] = own.v[m];
-        PGI_UNROLLED
-        for (int q = 1; q < point::VECTORS; q++) value[q] = point::READ >> q & 1 ? v[q].v[m] : (T)0;
-        if constexpr (FORM == PGI_FORM_ROWS) value[RHS] *= (T)(o.a.is_uniform ? o.measure : o.measure * weight());
-        point::at(steps, value, au[m], inverse[m], dot);
-        PGI_UNROLLED
-        for (int q = 1; q < point::VECTORS; q++) v[q].v[m] = value[q];
-        if ((point::DOTS == 0 && point::NORM < 0) || m >= count) continue;
-        const double w = pgi_is_alike<T, RECURRENCE, FORM>() ? 1
-                         : o.a.is_uniform                    ? o.mean_weight
-                                                             : weight(),
-                     e = unit[0] * (double)value[point::NORM >= 0 ? point::NORM : 0];
-        if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
-        PGI_UNROLLED
-        for (int q = 0; q < point::DOTS; q++)
-            sums[4 + q] += w * (unit[0] * (double)dot[q].x) * (unit[UNIT] * (double)dot[q].y);
-    }
-}
-
-// Columns of a march, from plane to plane.
-template <class T, template <class> class RECURRENCE, int FORM, int WHOLE>
-static __device__ __forceinline__ void pgi_march_columns(const pgi_march<T> &o, const pgi_vectors &g, const pgi_tile &t,
-                                                         const pgi_march_cells &at, const pgi_byte_tables<T> *tables,
-                                                         const pgi_krylov_steps<T> &steps, const double (&unit)[2],
-                                                         double *sums)
-{
-    typedef RECURRENCE<T> point;
-    typedef pgi_abreast_cells<T, WHOLE> abreast;
-    typedef typename abreast::values values;
-    typedef typename abreast::step step;
-    typedef typename abreast::index index;
-    enum { C = abreast::C, NARROW = point::NARROW & 1, OPERATOR = point::PRODUCT || point::DIAGONAL };
-    const pgi_axis<T> *const axis = o.a.b.axis;
-    const step south = at.south * (step)g.v[0].sj, north = at.north * (step)g.v[0].sj;
-    const abreast row = {at.count};
-    const auto bytes = [](int q) { return (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T)); };
-    const char *base[point::VECTORS];    // in the first plane
-    PGI_UNROLLED
-    for (int q = 0; q < point::VECTORS; q++)
-        base[q] =
-            (const char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, at.i + at.j * g.v[q].sj + t.k0 * g.v[q].sk);
-    step e[WHOLE ? 1 : point::VECTORS] = {0};    // from there to the one where the march is
-    const auto address = [&](int q, step more) { return base[q] + (step)(e[WHOLE ? 0 : q] + more) * bytes(q); };
-    const index plane = (index)pgi_plane_of(o.a.b);
-    index c = (index)pgi_cell_at(o.a.b, at.i, at.j, t.k0);
-    const auto beside = [&](step more) { return row.load(address(0, more), NARROW); };
-    const int last = axis[2].n - 1;
-    const T alpha = FORM == PGI_FORM_ROWS ? (T)0 : o.a.alpha();
-    // What was asked for in every brick would be waited for there. The lowest bit is that of the brick of plane k.
-    int fluid = (int)pgi_fluid_along(o.bricks, at.i, at.j, t.k0, t.k1);
-    const int in_brick = o.bricks.words ? (1 << o.bricks.shift[2]) - 1 : ~0;
-    pgi_march_values<T, WHOLE> x;
-    pgi_march_form<T, FORM, WHOLE> a;
-    x.row = row;
-    int wet = 0;    // in a brick with fluid
-    for (int k = t.k0; k < t.k1; k++) {
-        if (k == t.k0 || (k & in_brick) == 0) {
-            const int before = wet;
-            if (k > t.k0) fluid >>= 1;
-            wet = fluid & 1;
-            if (wet && !before) {
-                const int down = pgi_march_step(axis[2], 0, k);
-                if (point::PRODUCT) x.before = row.load(address(0, 0) + down * g.v[0].sk * bytes(0), NARROW);
-                x.now = beside(0);
-                if (OPERATOR) a.begin(o, row, c + (index)down * plane);
-            }
-        }
-        if (wet) {
-            const char *above = address(0, k < last ? (step)g.v[0].sk : 0);
-            if (k == last) above += pgi_march_step(axis[2], 1, last) * g.v[0].sk * bytes(0);
-            x.above = row.load(above, NARROW);
-            if (point::PRODUCT) {
-                x.south = beside(south), x.north = beside(north);
-                x.west = row.value(address(0, at.west), NARROW), x.east = row.value(address(0, at.east), NARROW);
-            } else {
-                x.before = x.south = x.north = x.now, x.west = x.east = 0;
-            }
-            if (OPERATOR) a.load(o, row, at, c, pgi_march_step(axis[2], 0, k));
-            values v[point::VECTORS];
-            PGI_UNROLLED
-            for (int q = 1; q < point::VECTORS; q++)
-                if (point::READ >> q & 1) v[q] = row.load(address(q, 0), point::NARROW >> q & 1);
-            if (k + 1 < t.k1 && k + 1 < last) {
-                pgi_ask_for(address(0, 2 * (step)g.v[0].sk));
-                PGI_UNROLLED
-                for (int q = 1; q < point::VECTORS; q++)
-                    if (point::READ >> q & 1) pgi_ask_for(address(q, (step)g.v[q].sk));
-                if (OPERATOR) a.ask_for(o, (index)(c + plane));
-            }
-            T au[C] = {0}, inverse[C] = {0};
-            if (OPERATOR) a.template multiply<point::DIAGONAL>(o, x, at, k, alpha, tables, au, inverse);
-            pgi_recur_in_plane<T, RECURRENCE, FORM, C>(o, at, row.count(), k, steps, x.now, v, au, inverse, unit, sums);
-            PGI_UNROLLED
-            for (int q = 1; q < point::VECTORS; q++)
-                if (point::WRITTEN >> q & 1) row.store((char *)address(q, 0), point::NARROW >> q & 1, v[q]);
-            x.before = x.now, x.now = x.above;
-        }
-        PGI_UNROLLED
-        for (int q = 0; q < (WHOLE ? 1 : point::VECTORS); q++) e[q] += (step)g.v[q].sk;
-        c += plane;
-    }
-}
-
-// Blocks that a multiprocessor is to hold: two where with three the loads of a plane would wait for each other, as
-// there are not registers enough for all at once.
-template <class T, template <class> class RECURRENCE, int FORM> static constexpr int pgi_march_blocks()
-{
-    enum { MANY = sizeof(T) == sizeof(double) && RECURRENCE<T>::VECTORS > 2 && RECURRENCE<T>::DOTS > 0 };
-    return FORM == PGI_FORM_BYTES && !MANY ? 3 : 2;
-}
-
-// Computes a recurrence with the product A v[0] among cells, and its sums
-// Block: threads with 16 bytes of a row each, marching in z   Shared: diagonals by bytes
-// Moves the words of the vectors and, a cell, a byte of the mask, that and 4 words of links, or a row of 8 bytes
 template <class T, template <class> class RECURRENCE, int FORM>
-static __global__ void __launch_bounds__(PGI_BLOCK, (pgi_march_blocks<T, RECURRENCE, FORM>()))
-    pgi_march_kernel(const __grid_constant__ pgi_march<T> o, const __grid_constant__ pgi_vectors g, double *partials,
-                     pgi_state *state, pgi_shape h, int again)
+static void pgi_march_cells(pg_solver *s, const pgi_cell_march<T> &o, const pgi_vectors &g, int again = 0,
+                            int with_sums = 1)
 {
-    typedef RECURRENCE<T> point;
-    enum { C = pgi_abreast_cells<T, 1>::C, FIRST = point::NORM >= 0 ? 0 : 4 };
-    const int nx = o.a.b.axis[0].n, ny = o.a.b.axis[1].n;
-    double sums[4 + point::DOTS] = {0}, unit[2];
-    pgi_await();
-    if (!pgi_begin_sums(state, again, unit) || (o.magnitude && !state->seek)) return;
-    unit[1] = unit[0];
-    const double unit_of_sums = unit[0];
-    if (o.of_cycle) unit[0] *= state->cycle_unit / state->scale, unit[1] /= state->scale;
-    pgi_krylov_steps<T> steps(state);
-    if (o.omega != 0) steps.omega = o.omega;
-    const pgi_byte_tables<T> *tables = NULL;
-    if constexpr (FORM == PGI_FORM_BYTES && (point::PRODUCT || point::DIAGONAL)) {
-        __shared__ pgi_byte_tables<T> of_block;
-        of_block.fill(o.a);
-        tables = &of_block;
-    }
-    // Whether rows are whole, and 32 bits count what they must: see pgi_counts_of
-    int fits = nx % C == 0 && pgi_plane_of(o.a.b) * o.a.b.axis[2].n <= UINT_MAX;
-    PGI_UNROLLED
-    for (int q = 0; q < point::VECTORS; q++) {
-        const char *const first = (const char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, 0);
-        fits = fits && (uintptr_t)first % (C * (point::NARROW >> q & 1 ? sizeof(float) : sizeof(T))) == 0 &&
-               g.v[q].sj % C == 0 && g.v[q].sk % C == 0 && g.v[q].sk == g.v[0].sk &&
-               g.v[q].sk * (h.kc + 1) <= INT_MAX && g.v[q].sj * ny <= INT_MAX;
-    }
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile);
-        const int i = C * t.i, left = nx - i;
-        if (left <= 0 || t.j >= ny) continue;
-        const pgi_march_cells at = pgi_cells_of(o.a.b.axis, i, t.j, left < C ? left : (int)C);
-        if (fits)
-            pgi_march_columns<T, RECURRENCE, FORM, 1>(o, g, t, at, tables, steps, unit, sums);
-        else
-            pgi_march_columns<T, RECURRENCE, FORM, 0>(o, g, t, at, tables, steps, unit, sums);
-    }
-    if (point::DOTS == 0 && point::NORM < 0) return;
-    if constexpr (pgi_is_alike<T, RECURRENCE, FORM>()) {
-        const double w = o.mean_weight;
-        sums[0] *= w, sums[2] *= w;
-        PGI_UNROLLED
-        for (int q = 0; q < point::DOTS; q++) sums[4 + q] *= w;
-    }
-    if (pgi_finish_sums<point::DOTS>(sums, partials, state, o.magnitude ? state->magnitude : state->sums, FIRST,
-                                     4 + point::DOTS))
-        state->unit_of_sums = unit_of_sums;
-}
-template <class T, template <class> class RECURRENCE, int FORM>
-static void pgi_launch_march(pg_solver *s, const pgi_march<T> &o, const pgi_vectors &g, int again = 0)
-{
-    enum { C = pgi_abreast_cells<T, 1>::C };
-    const pgi_axis<T> *const axis = o.a.b.axis;
-    const int sums = RECURRENCE<T>::DOTS > 0 || RECURRENCE<T>::NORM >= 0,
-              together = pgi_march_blocks<T, RECURRENCE, FORM>();
-    const pgi_shape h = pgi_shape_of(s, (axis[0].n + C - 1) / C, axis[1].n, axis[2].n, PGI_MARCH, 1, 1, together);
-    const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = together * (int64_t)s->multiprocessors;
-    const int64_t blocks = !sums ? h.blocks : wanted < resident ? wanted : resident;
-    PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_march_kernel<T, RECURRENCE, FORM>), o, g, s->partials, s->state,
-                     h, again);
+    pgi_launch_march<T, RECURRENCE, FORM>(s, o, g, 0, o.box().axis[2].n, with_sums ? s->partials : NULL, again);
 }
 template <class T, template <class> class RECURRENCE>
 static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vectors &g, const pgi_bricks &bricks,
-                               int again = 0)
+                               int again = 0, int with_sums = 1)
 {
-    const pgi_march<T> o = pgi_march_of<T>(s, l, bricks);
+    const pgi_cell_march<T> o = pgi_cell_march_of<T>(s, l, bricks);
     if (pgi_has_links(s))
-        pgi_launch_march<T, RECURRENCE, PGI_FORM_LINKS>(s, o, g, again);
+        pgi_march_cells<T, RECURRENCE, PGI_FORM_LINKS>(s, o, g, again, with_sums);
     else
-        pgi_launch_march<T, RECURRENCE, PGI_FORM_BYTES>(s, o, g, again);
+        pgi_march_cells<T, RECURRENCE, PGI_FORM_BYTES>(s, o, g, again, with_sums);
 }
 
 #endif
@@ -20156,9 +19938,9 @@ static void pgi_recur_by_march(pg_solver *s, const pgi_level *l, const pgi_vecto
 static void pgi_multiply_narrow(pg_solver *s, pgi_grid z, pgi_grid r)
 {
 #if PGI_GPU && PGI_KRYLOV
-    pgi_march<float> o = pgi_march_of<float>(s, &s->level[0], s->obstacles.bricks);
+    pgi_cell_march<float> o = pgi_cell_march_of<float>(s, &s->level[0], s->obstacles.bricks);
     o.of_cycle = 1;
-    pgi_launch_march<float, pgi_of_product, PGI_FORM_BYTES>(s, o, {{z, r}});
+    pgi_march_cells<float, pgi_of_product, PGI_FORM_BYTES>(s, o, {{z, r}});
 #endif
     (void)s, (void)z, (void)r;
 }
@@ -20256,11 +20038,11 @@ static void pgi_recur_narrow(pg_solver *s, const pgi_level *l, int recurrence, c
     if (recurrence == PGI_CG_DESCENT_AMONG_CELLS)
         return pgi_recur_by_march<double, pgi_of_cg_descent_among_cells>(s, l, g, bricks);
     if (pgi_has_links(s))
-        return pgi_launch_march<double, pgi_of_cg_direction_among_cells, PGI_FORM_LINKS>(
-            s, pgi_march_of<double>(s, l, bricks), g);
-    pgi_march<float> o = pgi_march_of<float>(s, &s->level[0], bricks);
+        return pgi_march_cells<double, pgi_of_cg_direction_among_cells, PGI_FORM_LINKS>(
+            s, pgi_cell_march_of<double>(s, l, bricks), g);
+    pgi_cell_march<float> o = pgi_cell_march_of<float>(s, &s->level[0], bricks);
     o.of_cycle = 1;
-    pgi_launch_march<float, pgi_of_cg_direction, PGI_FORM_BYTES>(s, o, g);
+    pgi_march_cells<float, pgi_of_cg_direction, PGI_FORM_BYTES>(s, o, g);
 }
 #endif
 template <class T>
@@ -20273,7 +20055,7 @@ static void pgi_cuda_cell_recur(pg_solver *s, const pgi_level *l, int recurrence
     case PGI_CG_DIRECTION: pgi_recur_by_march<T, pgi_of_cg_direction>(s, l, g, bricks); break;
     case PGI_CG_DESCENT: pgi_recur_by_march<T, pgi_of_cg_descent>(s, l, g, bricks); break;
     case PGI_PRODUCT:
-        pgi_launch_march<T, pgi_of_product, PGI_FORM_BYTES>(s, pgi_march_of<T>(s, l, bricks), g);
+        pgi_march_cells<T, pgi_of_product, PGI_FORM_BYTES>(s, pgi_cell_march_of<T>(s, l, bricks), g);
         break;
     case PGI_CG_DIRECTION_AMONG_CELLS:
     case PGI_CG_DESCENT_AMONG_CELLS:
@@ -20400,12 +20182,12 @@ template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level 
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
 #if PGI_GPU
     if (s->cuda) {
-        pgi_march<T> o = pgi_march_of<T>(s, l, pgi_bricks_of(s, l));
+        pgi_cell_march<T> o = pgi_cell_march_of<T>(s, l, pgi_bricks_of(s, l));
         o.magnitude = 1;
         if (pgi_has_links(s))
-            pgi_launch_march<T, pgi_of_magnitude, PGI_FORM_LINKS>(s, o, {{u}});
+            pgi_march_cells<T, pgi_of_magnitude, PGI_FORM_LINKS>(s, o, {{u}});
         else
-            pgi_launch_march<T, pgi_of_magnitude, PGI_FORM_BYTES>(s, o, {{u}});
+            pgi_march_cells<T, pgi_of_magnitude, PGI_FORM_BYTES>(s, o, {{u}});
         return;
     }
 #endif
@@ -20427,13 +20209,14 @@ template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level 
 static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                      int with_norm)
 {
-    if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
 #if PGI_GPU
     if (s->cuda) {
-        pgi_recur_by_march<double, pgi_of_narrowed_residual>(s, l, {{u, rhs.f, r32}}, pgi_bricks_of(s, l));
+        pgi_recur_by_march<double, pgi_of_narrowed_residual>(s, l, {{u, rhs.f, r32}}, pgi_bricks_of(s, l), 0,
+                                                             with_norm);
         return;
     }
 #endif
+    if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     const pgi_cell_residual<double> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
     pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
 }
@@ -22769,7 +22552,7 @@ template <class T, int WHOLE>
 static __device__ __forceinline__ void pgi_restrict_columns(const pgi_cell_restriction<T> &o, const pgi_tile &t,
                                                             int count)
 {
-    typedef pgi_abreast_cells<T, WHOLE> abreast;
+    typedef pgi_row_access<T, WHOLE> abreast;
     typedef typename abreast::index index;
     enum { C = abreast::C, N = C / 2 };
     const pgi_lattice &l = o.l;
@@ -22838,7 +22621,7 @@ static __device__ __forceinline__ void pgi_restrict_columns(const pgi_cell_restr
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     pgi_restrict_cells_kernel(const __grid_constant__ pgi_cell_restriction<T> o, pgi_shape h, pgi_bricks bricks)
 {
-    enum { C = pgi_abreast_cells<T, 1>::C };
+    enum { C = pgi_row_access<T, 1>::C };
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int left = o.l.n[0] - C * t.i;
@@ -22857,7 +22640,7 @@ static void pgi_restrict_cells(pg_solver *s, const pgi_cell_restriction<T> &rest
     const int *const fine = restriction.l.n, n[3] = {pgi_half(fine[0]), pgi_half(fine[1]), pgi_half(fine[2])};
 #if PGI_GPU
     if (s->cuda) {
-        enum { C = pgi_abreast_cells<T, 1>::C };
+        enum { C = pgi_row_access<T, 1>::C };
         const pgi_shape h =
             pgi_shape_of(s, (fine[0] + C - 1) / C, n[1], n[2], bricks.words ? 8 : (int)PGI_MARCH, 1, 1, 3);
         PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_restrict_cells_kernel<T>, restriction, h, bricks);
@@ -23128,27 +22911,30 @@ template <class T> struct pgi_smoother {
                     [&](int begin, int end, int j, int k) { body.row(begin, end, j, k); });
     }
 #if PGI_GPU
-    pgi_march<T> operand(T omega) const
+    pgi_cell_march<T> operand(T omega) const
     {
-        pgi_march<T> o;
+        pgi_cell_march<T> o;
         memset(&o, 0, sizeof o);
         o.a = pgi_operator_of<T>(s, &s->level[0]), o.bricks = bricks, o.omega = omega;
         o.mean_weight = s->obstacles.mean_weight, o.of_cycle = s->mixed;
         if (form == PGI_FORM_BYTES) return o;
         o.rows = l.rows, o.measure = measures.all > 0 ? measures.all : measures.unit, o.a.is_uniform = measures.all > 0;
-        for (int d = 0; d < 3; d++) o.a.b.axis[d].n = l.n[d];
+        for (int d = 0; d < 3; d++) {
+            pgi_axis<T> &axis = o.a.b.axis[d];
+            axis.n = l.n[d], axis.beyond[0] = axis.periodic ? l.n[d] - 1 : 0, axis.beyond[1] = -axis.beyond[0];
+        }
         return o;
     }
     void march(int what, pgi_grid u, pgi_grid f, pgi_grid to, T omega) const
     {
-        const pgi_march<T> o = operand(omega);
+        const pgi_cell_march<T> o = operand(omega);
         if (what == PGI_STEP_WITH_PRODUCT)
-            return pgi_launch_march<T, pgi_of_last_step, PGI_FORM_BYTES>(s, o, {{u, f, to}});
+            return pgi_march_cells<T, pgi_of_last_step, PGI_FORM_BYTES>(s, o, {{u, f, to}});
         const auto run = [&](auto form) {
             enum { FORM = decltype(form)::value };
-            if (what == PGI_STEP_FROM_ZERO) return pgi_launch_march<T, pgi_of_first_step, FORM>(s, o, {{f, to}});
-            if (what == PGI_STEP) return pgi_launch_march<T, pgi_of_step, FORM>(s, o, {{u, f, to}});
-            pgi_launch_march<T, pgi_of_stored_residual, FORM>(s, o, {{u, f, to}});
+            if (what == PGI_STEP_FROM_ZERO) return pgi_march_cells<T, pgi_of_first_step, FORM>(s, o, {{f, to}});
+            if (what == PGI_STEP) return pgi_march_cells<T, pgi_of_step, FORM>(s, o, {{u, f, to}});
+            pgi_march_cells<T, pgi_of_stored_residual, FORM>(s, o, {{u, f, to}});
         };
         if (form == PGI_FORM_BYTES)
             run(pgi_constant<PGI_FORM_BYTES>());
