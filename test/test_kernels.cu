@@ -523,9 +523,9 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             else
 #endif
                 x->host = *x->state;
-            memcpy(sums[b], step == MAGNITUDE ? x->host.magnitude : x->host.sums, sizeof sums[b]);
-            if (step == REDUCE_RESIDUAL)    // it has but the norm that is asked for
-                for (int e = 0; e < 4; e++) sums[b][e] = pgi_norm_of(x->host.sums, x->host.stop.norm);
+            const double *const of = step == MAGNITUDE ? x->host.magnitude : x->host.sums;
+            for (int e = 0; e < 4; e++)    // of these there is but the norm that is asked for
+                sums[b][e] = step == REDUCE_RHS ? of[e] : pgi_norm_of(of, x->host.stop.norm);
         }
         if (step < COARSEST && s[0]->levels < 3) continue;
         double scale = 1e-300, error = 0;
