@@ -4004,15 +4004,11 @@ struct pgi_cpu_rows_of {
 };
 
 // Calls body(j, k) for rows.
-template <class Body> static void pgi_cpu_rows(const pgi_level *l, const pgi_cpu_rows_of &rows, Body body)
-{
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < rows.count; row++) body(rows.j(row), rows.k(row));
-    (void)l;
-}
 template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 {
-    pgi_cpu_rows(l, pgi_cpu_rows_of(l), body);
+    const pgi_cpu_rows_of rows(l);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int64_t row = 0; row < rows.count; row++) body(rows.j(row), rows.k(row));
 }
 
 // How a row is walked: points in any order (so in vectors), every second one in any order, or one after the other.
@@ -4450,6 +4446,66 @@ template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const
     return sum;
 }
 
+// Values lo <= i < hi of a row that is the sum of rows of a level, over windows along y and z. Rows go on beyond the end
+// as those of a periodic axis do.
+template <class T> PGI_WIDE static void pgi_cpu_add_rows(const pgi_level *l, const pgi_grid &g, const pgi_window<T> &y,
+                                                         const pgi_window<T> &z, int lo, int hi, T *sum)
+{
+    const int *const n = l->n;
+    memset(sum, 0, (size_t)(hi - lo + PGI_WINDOW) * sizeof(T));
+    for (int q = 0; q < z.count * y.count; q++) {
+        const int b = q % y.count, c = q / y.count;
+        const T w = y.w[b] * z.w[c], *const plane = pgi_plane<T>(g, pgi_near(l->part, (z.first + c) % n[2]));
+        for (int i = lo, end; i < hi && w != 0; i = end) {
+            const T *const row = plane + (y.first + b) % n[1] * g.sj - i / n[0] * n[0];
+            end = hi < (i / n[0] + 1) * n[0] ? hi : (i / n[0] + 1) * n[0];
+            PGI_OMP(omp simd)
+            for (int e = i; e < end; e++) sum[e - lo] += w * row[e];
+        }
+    }
+}
+
+// Values u of rows become sums over windows of g, or such sums are added to them; window(axis, i, &w) is that of index i.
+// Windows along x are found once for all rows of a thread, some points at a time. Of a row's windows along y and z the
+// rows are added up first, so that along x there is one sum a point.
+template <class T, class Window>
+static void pgi_cpu_transfer(pg_solver *s, const pgi_level *from, pgi_grid g, int ghosts, const pgi_level *to,
+                             const pgi_cpu_rows_of &rows, pgi_grid u, int add, const Window &window)
+{
+    enum { POINTS = 256, SPAN = 3 * POINTS };
+    const int *const n = from->n;
+    pgi_exchange(s, from, g, ghosts, sizeof(T));
+    PGI_OMP(omp parallel num_threads(pgi_cpu_threads(to, to->points)))
+    for (int begin = 0, count; begin < to->n[0]; begin += count) {
+        pgi_window<T> x, y, z;
+        T weight[PGI_WINDOW][POINTS];
+        int first[POINTS], end = 0, taps = 0;
+        for (count = 0; count < POINTS && begin + count < to->n[0]; count++) {
+            window(0, begin + count, &x);
+            while (count > 0 && x.first < first[count - 1]) x.first += n[0];    // beyond the end of a periodic axis
+            if (count > 0 && x.first + x.count - first[0] > SPAN) break;
+            first[count] = x.first;
+            end = x.first + x.count > end ? x.first + x.count : end;
+            taps = x.count > taps ? x.count : taps;
+            for (int q = 0; q < PGI_WINDOW; q++) weight[q][count] = q < x.count ? x.w[q] : (T)0;
+        }
+        PGI_OMP(omp for schedule(static) nowait)
+        for (int64_t r = 0; r < rows.count; r++) {
+            const int j = rows.j(r), k = rows.k(r);
+            T sum[SPAN + PGI_WINDOW], *const out = pgi_data<T>(u) + begin + j * u.sj + k * u.sk;
+            window(1, j, &y);
+            window(2, k, &z);
+            pgi_cpu_add_rows(from, g, y, z, first[0], end, sum);
+            if (!add) memset(out, 0, (size_t)count * sizeof(T));
+            for (int q = 0; q < taps; q += 2)
+                for (int i = 0; i < count; i++) {
+                    const T *const v = sum + (first[i] - first[0] + q);
+                    out[i] += weight[q][i] * v[0] + weight[q + 1][i] * v[1];
+                }
+        }
+    }
+}
+
 template <class T> static void pgi_cpu_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                      const pgi_level *coarse, pgi_grid f, int average)
 {
@@ -4457,18 +4513,8 @@ template <class T> static void pgi_cpu_restrict_full(pg_solver *s, const pgi_lev
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
     const int *const share = fine->part.split ? coarse->part.own : NULL;
     const pgi_cpu_rows_of rows(coarse, share ? share[0] : 0, share ? share[1] : coarse->n[2]);
-    const int endless = fine->part.period ? INT_MAX : fine->n[2], n[3] = {fine->n[0], fine->n[1], endless};
-    pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
-    pgi_cpu_rows(coarse, rows, [&](int J, int K) {
-        T *out = pgi_data<T>(f) + J * f.sj + K * f.sk;
-        pgi_window<T> x, y, z;
-        pgi_restriction(t.axis[1], bf.axis[1], bc.axis[1], J, average, &y);
-        pgi_restriction(t.axis[2], bf.axis[2], bc.axis[2], K, average, &z);
-        pgi_bring_near(fine->part, &z);
-        for (int I = 0; I < coarse->n[0]; I++) {
-            pgi_restriction(t.axis[0], bf.axis[0], bc.axis[0], I, average, &x);
-            out[I] = pgi_restrict_point<T>(r, n, x, y, z);
-        }
+    pgi_cpu_transfer<T>(s, fine, r, fine->part.restriction, coarse, rows, f, 0, [&](int a, int i, pgi_window<T> *w) {
+        pgi_restriction(t.axis[a], bf.axis[a], bc.axis[a], i, average, w);
     });
     if (fine->part.split && !coarse->part.split) pgi_gather_planes(s, coarse, f, sizeof(T));
 }
@@ -4511,44 +4557,54 @@ template <class T> static void pgi_cpu_restrict_faces(pg_solver *s, const pgi_le
     }
 }
 
-template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x,
-                                                            const pgi_pair<T> &y, const pgi_pair<T> &z)
-{
-    const T *p00 = e + y.j0 * sj + z.j0 * sk, *p10 = e + y.j1 * sj + z.j0 * sk;
-    const T *p01 = e + y.j0 * sj + z.j1 * sk, *p11 = e + y.j1 * sj + z.j1 * sk;
-    return z.w0 * (y.w0 * (x.w0 * p00[x.j0] + x.w1 * p00[x.j1]) + y.w1 * (x.w0 * p10[x.j0] + x.w1 * p10[x.j1])) +
-           z.w1 * (y.w0 * (x.w0 * p01[x.j0] + x.w1 * p01[x.j1]) + y.w1 * (x.w0 * p11[x.j0] + x.w1 * p11[x.j1]));
-}
-
 template <class T>
 static void pgi_cpu_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    pgi_exchange(s, coarse, e, coarse->part.prolongation, sizeof(T));
-    pgi_cpu_rows(fine, [&](int j, int k) {
-        T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
-        const pgi_pair<T> y = pgi_prolongation(t.axis[1], j);
-        pgi_pair<T> z = pgi_prolongation(t.axis[2], k);
-        z.j0 = pgi_near(coarse->part, z.j0), z.j1 = pgi_near(coarse->part, z.j1);
-        for (int i = 0; i < fine->n[0]; i++)
-            p[i] += pgi_prolong_point(pgi_data<T>(e), e.sj, e.sk, pgi_prolongation(t.axis[0], i), y, z);
-    });
+    pgi_cpu_transfer<T>(s, coarse, e, coarse->part.prolongation, fine, pgi_cpu_rows_of(fine), u, 1,
+                        [&](int a, int i, pgi_window<T> *w) {
+                            const pgi_pair<T> p = pgi_prolongation(t.axis[a], i);
+                            const pgi_window<T> one = {p.j0, 1, {p.w0 + p.w1}}, two = {p.j0, 2, {p.w0, p.w1}};
+                            *w = p.j0 == p.j1 ? one : two;
+                        });
 }
 
+// Without the faces first, for then rows are added up as they are; then points beside a face with data once more.
 template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                    const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    const pgi_planes &part = fine->part;
-    pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
-    pgi_interpolation<T> p = pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL,
-                                                  full ? coarse->faces : NULL, fine->n[0], pgi_box_of(coarse, T()), v);
+    pgi_interpolation<T> p = pgi_interpolation_of(pgi_box_of(fine, T()).state, fine->faces, coarse->faces, fine->n[0],
+                                                  pgi_box_of(coarse, T()), v);
     p.part = coarse->part.period ? &coarse->part : NULL;
+    pgi_cpu_transfer<T>(s, coarse, v, coarse->part.interpolation, fine, pgi_cpu_rows_of(fine), u, add,
+                        [&](int a, int i, pgi_window<T> *w) {
+                            pgi_cubic<T> c;
+                            pgi_cubic_of(t.axis[a], i, 1, &c);
+                            w->first = c.j[c.j[0] < 0], w->count = 0;
+                            for (int q = 0; q < 4; q++)
+                                if (c.j[q] >= 0) w->w[w->count++] = c.w[q];
+                        });
+    if (!full || !p.state->face_mask) return;
+    const auto beside = [&](int a, int i) {
+        pgi_cubic<T> c;
+        pgi_cubic_of(t.axis[a], i, 1, &c);
+        unsigned faces = 0;
+        for (int q = 0; q < 4; q++) faces |= c.j[q] < 0 ? 1u << (2 * a - 1 - c.j[q]) : 0u;
+        return (faces & p.state->face_mask) != 0;
+    };
     PGI_OMP(omp parallel for collapse(2) schedule(static) num_threads(pgi_cpu_threads(fine, fine->points)))
     for (int j = 0; j < fine->n[1]; j++)
-        for (int i = 0; i < fine->n[0]; i++)
-            pgi_interpolate_column(p, t, i, j, part.lo, part.hi, (const pgi_cubic<T> *)NULL,
-                                   pgi_data<T>(u) + i + j * u.sj, u.sk, add);
+        for (int i = 0; i < fine->n[0]; i++) {
+            const bool all = beside(0, i) || beside(1, j);
+            const pgi_planes &part = fine->part;
+            int from = part.lo, to = part.hi;    // what is between takes nothing from faces
+            while (from < to && (all || beside(2, from))) from++;
+            while (from < to && beside(2, to - 1)) to--;
+            for (int e = 0; e < 2; e++)
+                pgi_interpolate_column(p, t, i, j, e ? to : part.lo, e ? part.hi : from, (const pgi_cubic<T> *)NULL,
+                                       pgi_data<T>(u) + i + j * u.sj, u.sk, 0);
+        }
 }
 
 // a / b, where b is neither 0 nor near the ends of the range of numbers.
@@ -5751,6 +5807,15 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
     if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
 }
 #endif
+
+template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x,
+                                                            const pgi_pair<T> &y, const pgi_pair<T> &z)
+{
+    const T *p00 = e + y.j0 * sj + z.j0 * sk, *p10 = e + y.j1 * sj + z.j0 * sk;
+    const T *p01 = e + y.j0 * sj + z.j1 * sk, *p11 = e + y.j1 * sj + z.j1 * sk;
+    return z.w0 * (y.w0 * (x.w0 * p00[x.j0] + x.w1 * p00[x.j1]) + y.w1 * (x.w0 * p10[x.j0] + x.w1 * p10[x.j1])) +
+           z.w1 * (y.w0 * (x.w0 * p01[x.j0] + x.w1 * p01[x.j1]) + y.w1 * (x.w0 * p11[x.j0] + x.w1 * p11[x.j1]));
+}
 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
