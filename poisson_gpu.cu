@@ -208,7 +208,7 @@ enum { pgi_no_cuda = 0 };
 enum {
     PGI_MAX_LEVELS = 100,         // three axes of 2^31 coarsened one after the other are 93
     PGI_MODES = 132,              // points per axis of a level that is solved exactly: at most,
-    PGI_MODES_LEAST = 8,          // and so many always can be
+    PGI_MODES_LEAST = 8, PGI_MODES_CPU = 24,    // and so many always can be; on CPUs, below the finest one, by default
     PGI_MODES_PLANE = 2048,       // and of its (x, y) planes, which lie in shared memory
     PGI_EXACT = 1024,             // points per axis of a whole problem that is solved so because cycles would be slow
     PGI_SHARED_MOST = 3000000,    // points of a level that is on all ranks: at most
@@ -4446,8 +4446,8 @@ template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const
     return sum;
 }
 
-// Values lo <= i < hi of a row that is the sum of rows of a level, over windows along y and z. Rows go on beyond the end
-// as those of a periodic axis do.
+// Values lo <= i < hi of a row that is the sum of rows of a level, over windows along y and z. Rows go on beyond the
+// end as those of a periodic axis do.
 template <class T> PGI_WIDE static void pgi_cpu_add_rows(const pgi_level *l, const pgi_grid &g, const pgi_window<T> &y,
                                                          const pgi_window<T> &z, int lo, int hi, T *sum)
 {
@@ -4465,9 +4465,9 @@ template <class T> PGI_WIDE static void pgi_cpu_add_rows(const pgi_level *l, con
     }
 }
 
-// Values u of rows become sums over windows of g, or such sums are added to them; window(axis, i, &w) is that of index i.
-// Windows along x are found once for all rows of a thread, some points at a time. Of a row's windows along y and z the
-// rows are added up first, so that along x there is one sum a point.
+// Values u of rows become sums over windows of g, or such sums are added to them; window(axis, i, &w) is that of index
+// i. Windows along x are found once for all rows of a thread, some points at a time. Of a row's windows along y and z
+// the rows are added up first, so that along x there is one sum a point.
 template <class T, class Window>
 static void pgi_cpu_transfer(pg_solver *s, const pgi_level *from, pgi_grid g, int ghosts, const pgi_level *to,
                              const pgi_cpu_rows_of &rows, pgi_grid u, int add, const Window &window)
@@ -4557,6 +4557,15 @@ template <class T> static void pgi_cpu_restrict_faces(pg_solver *s, const pgi_le
     }
 }
 
+template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x,
+                                                            const pgi_pair<T> &y, const pgi_pair<T> &z)
+{
+    const T *p00 = e + y.j0 * sj + z.j0 * sk, *p10 = e + y.j1 * sj + z.j0 * sk;
+    const T *p01 = e + y.j0 * sj + z.j1 * sk, *p11 = e + y.j1 * sj + z.j1 * sk;
+    return z.w0 * (y.w0 * (x.w0 * p00[x.j0] + x.w1 * p00[x.j1]) + y.w1 * (x.w0 * p10[x.j0] + x.w1 * p10[x.j1])) +
+           z.w1 * (y.w0 * (x.w0 * p01[x.j0] + x.w1 * p01[x.j1]) + y.w1 * (x.w0 * p11[x.j0] + x.w1 * p11[x.j1]));
+}
+
 template <class T>
 static void pgi_cpu_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e)
 {
@@ -4576,6 +4585,7 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
     pgi_interpolation<T> p = pgi_interpolation_of(pgi_box_of(fine, T()).state, fine->faces, coarse->faces, fine->n[0],
                                                   pgi_box_of(coarse, T()), v);
+    const pgi_planes &part = fine->part;
     p.part = coarse->part.period ? &coarse->part : NULL;
     pgi_cpu_transfer<T>(s, coarse, v, coarse->part.interpolation, fine, pgi_cpu_rows_of(fine), u, add,
                         [&](int a, int i, pgi_window<T> *w) {
@@ -4597,7 +4607,6 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++) {
             const bool all = beside(0, i) || beside(1, j);
-            const pgi_planes &part = fine->part;
             int from = part.lo, to = part.hi;    // what is between takes nothing from faces
             while (from < to && (all || beside(2, from))) from++;
             while (from < to && beside(2, to - 1)) to--;
@@ -5807,15 +5816,6 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
     if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
 }
 #endif
-
-template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x,
-                                                            const pgi_pair<T> &y, const pgi_pair<T> &z)
-{
-    const T *p00 = e + y.j0 * sj + z.j0 * sk, *p10 = e + y.j1 * sj + z.j0 * sk;
-    const T *p01 = e + y.j0 * sj + z.j1 * sk, *p11 = e + y.j1 * sj + z.j1 * sk;
-    return z.w0 * (y.w0 * (x.w0 * p00[x.j0] + x.w1 * p00[x.j1]) + y.w1 * (x.w0 * p10[x.j0] + x.w1 * p10[x.j1])) +
-           z.w1 * (y.w0 * (x.w0 * p01[x.j0] + x.w1 * p01[x.j1]) + y.w1 * (x.w0 * p11[x.j0] + x.w1 * p11[x.j1]));
-}
 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
@@ -26183,7 +26183,8 @@ static pg_status pgi_check_options(pg_desc *d)
     PGI_TRY(pgi_check_count("fmg_cycles", &d->fmg_cycles, 1, 0));
     PGI_TRY(pgi_check_count("inner_cycles", &d->inner_cycles, d->flags & PG_DIRECT ? 1 : 2, 0));
     if (d->flags & PG_DIRECT) d->inner_cycles = 1;    // a second one would find what the first one has found
-    if (d->coarsest == 0) d->coarsest = PGI_MODES;
+    const int flat = d->dim == 2, whole = pgi_fits_blocks(d->n[0], d->n[1 + flat], d->n[2 - flat]);
+    if (d->coarsest == 0) d->coarsest = d->backend == PG_CPU && !whole ? PGI_MODES_CPU : PGI_MODES;
     PGI_WRONG_IF(d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES,
                  "coarsest is %d; it must be %d to %d, or 0 for the default", d->coarsest, (int)PGI_MODES_LEAST,
                  (int)PGI_MODES);

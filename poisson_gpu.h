@@ -240,7 +240,7 @@ typedef struct pg_desc {            /* a problem; copied by pg_create */
     double omega;                   /* relaxation of sweeps or smoother, 0 to 2; 0: chosen */
     int nu_pre, nu_post;            /* smoothing sweeps, at most 16; 0: 2 and 1; PG_NONE: none */
     int fmg_cycles;                 /* V cycles on each level of PG_FMG, at most 16; 0: 1 */
-    int coarsest;                   /* the coarsest level has at most so many points an axis */
+    int coarsest;                   /* of the coarsest level, points an axis at most; 0: chosen */
     int inner_cycles;               /* PG_MIXED: float cycles for a double residual; 0: 2 */
     pg_backend backend; int device; /* PG_DEVICE(k): GPU k; 0: the calling thread's current one */
     pg_stream stream;               /* all work is ordered on it; 0: the legacy default stream */

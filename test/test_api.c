@@ -1231,6 +1231,8 @@ static void query_tells_every_default(void **state)
     assert_int_equal(resolved(&desc).nu_pre, PG_NONE);
     desc.omega = 0.75;
     assert_true(resolved(&desc).omega == 0.75);
+    desc.n[0] = desc.n[1] = desc.n[2] = 40, desc.stride_u[0] = 0;   /* too many for the level to be the only one */
+    assert_int_equal(resolved(&desc).coarsest, backend == PG_CPU ? 24 : 132);
 }
 
 static void query_tells_one_flag_of_each_group(void **state)
