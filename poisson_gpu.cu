@@ -4119,27 +4119,19 @@ template <class T> static void pgi_cpu_red_black_box(pg_solver *s, const pgi_lev
     const int slabs = pgi_cpu_slabs(l, planes);
     const int64_t sj = g.sj, sk = g.sk;
     T *const u = pgi_data<T>(g);
-    pgi_exchange(s, l, g, 1, sizeof(T));
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
-    for (int slab = 0; slab < slabs; slab++) {
-        const int lo = from + (int)((int64_t)planes * slab / slabs);
-        const int hi = from + (int)((int64_t)planes * (slab + 1) / slabs);
-        for (int k = lo; k < hi; k++) {
-            for (int j = 0; j < ny; j++) {
-                pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[0], j, k, 0, first);
-                if (k - 1 > lo) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, k - 1, 0, second);
+    for (int outer = 0; outer < 2; outer++) {
+        pgi_exchange(s, l, g, 1, sizeof(T));
+        PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
+        for (int slab = 0; slab < slabs; slab++) {
+            const int lo = from + (int)((int64_t)planes * slab / slabs);
+            const int hi = from + (int)((int64_t)planes * (slab + 1) / slabs);
+            for (int k = lo; k < hi; k++) {
+                const int behind = outer ? k : k - 1, due = outer ? k == lo || k == hi - 1 : behind > lo;
+                for (int j = 0; j < ny && (due || !outer); j++) {
+                    if (!outer) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[0], j, k, 0, first);
+                    if (due) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, behind, 0, second);
+                }
             }
-        }
-    }
-    pgi_exchange(s, l, g, 1, sizeof(T));
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
-    for (int slab = 0; slab < slabs; slab++) {
-        const int lo = from + (int)((int64_t)planes * slab / slabs);
-        const int hi = from + (int)((int64_t)planes * (slab + 1) / slabs);
-        if (lo == hi) continue;    // a rank may have but the plane of a seam
-        for (int j = 0; j < ny; j++) {
-            pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, lo, 0, second);
-            if (hi - 1 > lo) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, hi - 1, 0, second);
         }
     }
 }
@@ -26163,10 +26155,7 @@ static pg_status pgi_check_mixed(const pg_desc *d)
 
 static pg_status pgi_check_count(const char *name, int *value, int fallback, int may_be_none)
 {
-    if (*value == 0)
-        *value = fallback;
-    else if (*value == PG_NONE && may_be_none)
-        *value = 0;
+    *value = *value == 0 ? fallback : *value == PG_NONE && may_be_none ? 0 : *value;
     PGI_WRONG_IF(*value < 0 || *value > PGI_MAX_SWEEPS, "%s is %d; it must be 1 to %d, or 0 for the default%s", name,
                  *value, (int)PGI_MAX_SWEEPS, may_be_none ? ", or PG_NONE" : "");
     return PG_OK;
