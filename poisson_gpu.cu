@@ -13165,7 +13165,7 @@ struct pgi_pivot {
     double b, c, pivot, right, far, factor;
     int swapped;
 };
-static PGI_HD inline void pgi_pivot_step(const pgi_axis<double> &axis, double mu, int k, pgi_pivot *e)
+static PGI_HD PGI_RARE void pgi_pivot_step(const pgi_axis<double> &axis, double mu, int k, pgi_pivot *e)
 {
     const pgi_row<double> row = pgi_row_of(axis, k + 1);
     const double a = row.lower, diagonal = row.reaction - row.lower - row.upper + mu, b = e->b, c = e->c;
@@ -15760,10 +15760,6 @@ template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_T
         const pgi_line_of_grid<T> line = along_x ? pgi_line_in(d, b, u, columns, alpha, column) : now;
         double r[PGI_KEPT], lost[2];
         pgi_find_lost(d, part, line.mu, lost);
-        if (line.inside && line.mu < 0 && pgi_is_first_part(part) && !(PIECES && !pieces.ends)) {
-            const pgi_column c = {stride, columns, d.marks ? d.marks + column : NULL};
-            if (!pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
-        }
         pgi_copy_wait<0>();
         const int centred = __syncthreads_or(line.inside && pgi_is_null(d, line.mu));
         PGI_UNROLLED
@@ -15788,6 +15784,15 @@ template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_T
             if (own.has(q)) pgi_store_once(now.x + first + q * hop, (T)r[q]);
     }
     pgi_copy_wait<0>();
+    // Last, for a call in the loop above costs it registers. Nobody else writes these lines.
+    if (alpha >= 0 || !pgi_is_first_part(part) || (PIECES && !pieces.ends)) return;
+    PGI_ROLLED
+    for (int64_t tile = blockIdx.x / all; tile << d.log_wide < columns; tile += hop_of_tiles) {
+        const int64_t column = (tile << d.log_wide) + part.line;
+        const pgi_line_of_grid<T> line = pgi_line_in(d, b, u, columns, alpha, column);
+        const pgi_column c = {stride, columns, d.marks ? d.marks + column : NULL};
+        if (line.inside && line.mu < 0 && !pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
+    }
 }
 
 // Solves for the last unknowns of all pieces   Moves 40 words a line and piece   Covers a line of the share a thread
