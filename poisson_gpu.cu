@@ -17086,7 +17086,8 @@ template <class T, int ALONG_X> struct pgi_green_thread {
         const int rest = lane / 8, high = pgi_over(rest, c.per_radix);
         return memory + (8 * ((rest - high * c.radix[0]) * c.radix[1] + high) * ROW + lane % 8) * wide();
     }
-    // A thread reads where it writes next, but for its first butterfly after the last one.
+    // A thread reads where it writes next, but for its first butterfly after the last one. Kernels call these in a loop
+    // over even and odd frequencies: with the seven radices of every stage they are 20 to 30 kB of code.
     __device__ void there(int odd, number (&v)[8]) const
     {
         number *const p = first();
@@ -17207,7 +17208,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_GREEN_THREADS / 
     const int n = g.n[0];
     number even[8], v[8];
     pgi_await();
-    PGI_UNROLLED
+    PGI_ROLLED
     for (int odd = 0; odd < 2; odd++) {
         PGI_UNROLLED
         for (int r = 0; r < 4; r++) {
@@ -17259,7 +17260,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_GREEN_THREADS, s
     PGI_DYNAMIC_SHARED(number, memory);
     number even[8], v[8];
     pgi_await();
-    PGI_UNROLLED
+    PGI_ROLLED
     for (int odd = 0; odd < 2; odd++) {
         {
             const pgi_green_thread<T, 0> t(c, memory);
