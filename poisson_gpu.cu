@@ -17069,12 +17069,15 @@ template <class T, int ALONG_X> struct pgi_green_thread {
         }
         __syncthreads();
     }
+    // Two stages are one piece of code, but on the way there along y and z, where that costs registers.
     template <int BACK> __device__ void middle() const
     {
+        enum { LOOPS = BACK || ALONG_X };
         __syncthreads();
         if (c.radix[1] > 1) {
-            any_stage<BACK, 0>(BACK);
-            any_stage<BACK, 0>(!BACK);
+            PGI_ROLLED
+            for (int q = 0; q < (LOOPS ? 2 : 1); q++) any_stage<BACK, 0>(BACK ? !q : q);
+            if (!LOOPS) any_stage<BACK, 0>(1);
         } else if (c.radix[0] > 1) {
             any_stage<BACK, 1>(0);
         }
