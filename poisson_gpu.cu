@@ -24280,8 +24280,10 @@ template <class T> struct pgi_slope {
     {
         int low[3] = {place[0], place[1], place[2]}, high[3] = {place[0], place[1], place[2]};
         low[axis] = q > 0 || open ? q - 1 : steps.n - 1, high[axis] = q < steps.n || open ? q : 0;
-        if (!steps.periodic && q == 0) return at_end(0, high);
-        if (!steps.periodic && q == steps.n) return at_end(1, low);
+        if (!steps.periodic && (q == 0 || q == steps.n)) {
+            low[axis] = q == 0 ? 0 : steps.n - 1;
+            return at_end(q > 0, low);
+        }
         int has_low = 1, has_high = 1;
         if (a.kind) {
             const unsigned below = a.kind[pgi_cell_at(a.b, low[0], low[1], low[2])],
@@ -24305,13 +24307,13 @@ template <class T> struct pgi_slopes {
     {
         const int place[3] = {i, j, k}, q = place[slope.axis] + first;
         T *const to = pgi_data<T>(out) + i + j * out.sj + k * out.sk;
-        if (!at_unknowns) {
-            *to = slope(q, place);
-            return;
-        }
-        const T below = (T)pgi_share_below(slope.steps, q);
-        const int outside = slope.a.kind && !(slope.a.kind[pgi_cell_at(slope.a.b, i, j, k)] & PGI_LIVE);
-        *to = outside ? (T)0 : below * slope(q, place) + (1 - below) * slope(q + 1, place);
+        const int outside =
+            at_unknowns && slope.a.kind && !(slope.a.kind[pgi_cell_at(slope.a.b, i, j, k)] & PGI_LIVE);
+        T low = 0, high = 0;
+        PGI_ROLLED
+        for (int gap = q; gap <= q + at_unknowns && !outside; gap++) low = high, high = slope(gap, place);
+        const T below = at_unknowns ? (T)pgi_share_below(slope.steps, q) : (T)0;
+        *to = at_unknowns && !outside ? below * low + (1 - below) * high : high;
     }
 };
 
