@@ -12470,33 +12470,33 @@ template <class V> struct pgi_scalar {
 template <class T, int N> struct pgi_scalar<pgi_lanes<T, N>> {
     typedef T type;
 };
-// Two are written out: unrolling these loops is a fifth of what a compiler takes for a transform on a GPU.
+// N is 2 at least. Two are written out: for a transform on a GPU, unrolling these loops takes a compiler a second.
 template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator+(pgi_lanes<T, N> a, const pgi_lanes<T, N> &b)
 {
-    if constexpr (N == 2) return {{a.v[0] + b.v[0], a.v[1] + b.v[1]}};
+    a.v[0] += b.v[0], a.v[1] += b.v[1];
     PGI_UNROLLED
-    for (int q = 0; q < N; q++) a.v[q] += b.v[q];
+    for (int q = 2; q < N; q++) a.v[q] += b.v[q];
     return a;
 }
 template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator-(pgi_lanes<T, N> a, const pgi_lanes<T, N> &b)
 {
-    if constexpr (N == 2) return {{a.v[0] - b.v[0], a.v[1] - b.v[1]}};
+    a.v[0] -= b.v[0], a.v[1] -= b.v[1];
     PGI_UNROLLED
-    for (int q = 0; q < N; q++) a.v[q] -= b.v[q];
+    for (int q = 2; q < N; q++) a.v[q] -= b.v[q];
     return a;
 }
 template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator-(pgi_lanes<T, N> a)
 {
-    if constexpr (N == 2) return {{-a.v[0], -a.v[1]}};
+    a.v[0] = -a.v[0], a.v[1] = -a.v[1];
     PGI_UNROLLED
-    for (int q = 0; q < N; q++) a.v[q] = -a.v[q];
+    for (int q = 2; q < N; q++) a.v[q] = -a.v[q];
     return a;
 }
 template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator*(T f, pgi_lanes<T, N> a)
 {
-    if constexpr (N == 2) return {{a.v[0] * f, a.v[1] * f}};
+    a.v[0] *= f, a.v[1] *= f;
     PGI_UNROLLED
-    for (int q = 0; q < N; q++) a.v[q] *= f;
+    for (int q = 2; q < N; q++) a.v[q] *= f;
     return a;
 }
 template <class T, int N> static PGI_HD inline pgi_lanes<T, N> operator*(const pgi_lanes<T, N> &a, T f) { return f * a; }
@@ -15721,6 +15721,20 @@ static inline int pgi_eliminate_bytes(const pgi_elimination &d, int element)
            pgi_shared_bytes(d);
 }
 
+// Of the tiles of a block solves for the lines that may be indefinite.
+template <class T>
+static __device__ inline void pgi_eliminate_indefinite(const pgi_elimination &d, const pgi_box<T> &b, const pgi_grid &u,
+                                                       int64_t columns, int64_t stride, pgi_state *state, int line,
+                                                       int64_t tile, int64_t hop)
+{
+    PGI_ROLLED
+    for (int64_t column = (tile << d.log_wide) + line; column < columns; column += hop << d.log_wide) {
+        const pgi_line_of_grid<T> at = pgi_line_in(d, b, u, columns, state->alpha, column);
+        const pgi_column c = {stride, columns, d.marks ? d.marks + column : NULL};
+        if (at.mu < 0 && !pgi_line_indefinite(d, at.mu, state->alpha, at.x, c)) state->resonant = 1;
+    }
+}
+
 // What a kernel eliminates: whole lines, pieces of them, or whole lines of uniform rows between open ends.
 enum { PGI_WHOLE_LINES, PGI_LINE_PIECES, PGI_UNIFORM_LINES };
 // Solves for lines, or for pieces of them   Moves 2 words a point; pieces 1, then 2   Overlap: in place
@@ -15786,13 +15800,7 @@ template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_T
     pgi_copy_wait<0>();
     // Last, for a call in the loop above costs it registers. Nobody else writes these lines.
     if (alpha >= 0 || !pgi_is_first_part(part) || (PIECES && !pieces.ends)) return;
-    PGI_ROLLED
-    for (int64_t tile = blockIdx.x / all; tile << d.log_wide < columns; tile += hop_of_tiles) {
-        const int64_t column = (tile << d.log_wide) + part.line;
-        const pgi_line_of_grid<T> line = pgi_line_in(d, b, u, columns, alpha, column);
-        const pgi_column c = {stride, columns, d.marks ? d.marks + column : NULL};
-        if (line.inside && line.mu < 0 && !pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
-    }
+    pgi_eliminate_indefinite(d, b, u, columns, stride, state, part.line, blockIdx.x / all, hop_of_tiles);
 }
 
 // Solves for the last unknowns of all pieces   Moves 40 words a line and piece   Covers a line of the share a thread
@@ -24280,10 +24288,7 @@ template <class T> struct pgi_slope {
     {
         int low[3] = {place[0], place[1], place[2]}, high[3] = {place[0], place[1], place[2]};
         low[axis] = q > 0 || open ? q - 1 : steps.n - 1, high[axis] = q < steps.n || open ? q : 0;
-        if (!steps.periodic && (q == 0 || q == steps.n)) {
-            low[axis] = q == 0 ? 0 : steps.n - 1;
-            return at_end(q > 0, low);
-        }
+        if (!steps.periodic && (q == 0 || q == steps.n)) return at_end(q > 0, q > 0 ? low : high);
         int has_low = 1, has_high = 1;
         if (a.kind) {
             const unsigned below = a.kind[pgi_cell_at(a.b, low[0], low[1], low[2])],
