@@ -5505,8 +5505,12 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
     const auto bytes = [](int q) { return (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T)); };
     char *p[point::VECTORS];    // the first point of the thread in the plane at work
     PGI_UNROLLED
-    for (int q = 0; q < point::VECTORS; q++)
-        p[q] = (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, at.i + at.j * g.v[q].sj + t.k0 * g.v[q].sk);
+    for (int q = 0; q < point::VECTORS; q++) {
+        p[q] = NULL;    // of a vector that is not there too
+        if ((point::READ | point::WRITTEN | point::PRODUCT) >> q & 1)
+            p[q] =
+                (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, at.i + at.j * g.v[q].sj + t.k0 * g.v[q].sk);
+    }
     const auto beyond = [&](int k) {    // a plane that may be a ghost
         const char *const first =
             NARROW ? (const char *)pgi_plane<float>(g.v[0], k) : (const char *)pgi_plane<T>(g.v[0], k);
