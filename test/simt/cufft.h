@@ -1,5 +1,4 @@
-/* The part of cuFFT that poisson_gpu.cu uses, on the CPU: one-dimensional complex transforms in batches, as plain sums.
-   See README.md. */
+/* The part of cuFFT that poisson_gpu.cu uses, on the CPU: one-dimensional complex transforms in batches. See README.md. */
 #ifndef SIMT_CUFFT_H
 #define SIMT_CUFFT_H
 

@@ -1,5 +1,5 @@
-// cuFFT's transforms as plain sums, by kernels of the harness: so they are ordered and captured like any other. The
-// work area is a little memory that every transform spoils.
+// cuFFT's transforms as sums over one prime factor of the length after the other, by kernels of the harness: so they
+// are ordered and captured like any other. The work area is a little memory that every transform spoils.
 #include "simt.h"
 #include "cufft.h"
 
@@ -31,30 +31,49 @@ plan *plan_of(cufftHandle handle)
     return &plans[(size_t)handle - 1];
 }
 
+// out[k] = sum of in[j step] root^(jk) over j < n, where `roots` has all powers for the whole length: the j that are
+// alike modulo the least factor of n have a transform of their own. A single sum over all j takes steps as the square of
+// the length, which were most of the time of tests with long axes.
+void transform_part(const std::complex<double> *in, size_t step, std::complex<double> *out, size_t n,
+                    const std::vector<std::complex<double>> &roots)
+{
+    if (n == 1) {
+        *out = *in;
+        return;
+    }
+    size_t factor = 2;
+    while (n % factor) factor++;
+    const size_t part = n / factor, turn = roots.size() / n;
+    std::vector<std::complex<double>> parts(n);
+    for (size_t j = 0; j < factor; j++) transform_part(in + j * step, factor * step, &parts[j * part], part, roots);
+    for (size_t k = 0; k < n; k++) {
+        double re = 0, im = 0;
+        for (size_t j = 0; j < factor; j++) {
+            const std::complex<double> a = parts[j * part + k % part], w = roots[j * k % n * turn];
+            re += a.real() * w.real() - a.imag() * w.imag();
+            im += a.real() * w.imag() + a.imag() * w.real();
+        }
+        out[k] = {re, im};
+    }
+}
+
 template <class V> void transform(V *data, plan p, int direction)
 {
     const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (q >= p.batch) return;
     memset((char *)p.work + 16 * (size_t)q, 0xff, 16);
-    std::vector<std::complex<double>> root((size_t)p.length), in((size_t)p.length);
+    const size_t n = (size_t)p.length;
+    std::vector<std::complex<double>> roots(n), in(n), out(n);
     V *const x = data + (size_t)q * (size_t)p.distance;
-    for (int k = 0; k < p.length; k++) {
-        root[(size_t)k] = std::polar(1.0, direction * 2 * 3.14159265358979323846 * k / p.length);
-        in[(size_t)k] = {(double)x[(size_t)k * (size_t)p.stride].x, (double)x[(size_t)k * (size_t)p.stride].y};
+    for (size_t k = 0; k < n; k++) {
+        roots[k] = std::polar(1.0, direction * 2 * 3.14159265358979323846 * (double)k / (double)n);
+        in[k] = {(double)x[k * (size_t)p.stride].x, (double)x[k * (size_t)p.stride].y};
     }
-    for (int k = 0; k < p.length; k++) {
-        double re = 0, im = 0;
-        size_t turn = 0;
-        for (int j = 0; j < p.length; j++) {
-            const std::complex<double> a = in[(size_t)j], w = root[turn];
-            re += a.real() * w.real() - a.imag() * w.imag();
-            im += a.real() * w.imag() + a.imag() * w.real();
-            turn += (size_t)k;
-            if (turn >= (size_t)p.length) turn -= (size_t)p.length;
-        }
-        V *const to = &x[(size_t)k * (size_t)p.stride];
-        to->x = (decltype(to->x))re;
-        to->y = (decltype(to->y))im;
+    transform_part(in.data(), 1, out.data(), n, roots);
+    for (size_t k = 0; k < n; k++) {
+        V *const to = &x[k * (size_t)p.stride];
+        to->x = (decltype(to->x))out[k].real();
+        to->y = (decltype(to->y))out[k].imag();
     }
 }
 
