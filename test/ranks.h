@@ -706,10 +706,12 @@ static const suite suites[] = {
 enum { SUITES = sizeof suites / sizeof *suites };
 
 /* Every kind of ends along the axis of the ranks, both centrings, 2D and 3D; sizes, parts, windows and boundary data take
-   turns. body(case, number of it, number of the ends) */
+   turns. In a small run boxes have half as many points, and four ranks four planes each at least.
+   body(case, number of it, number of the ends) */
 template <class Body> static void every_box(const suite *of, Body body)
 {
-    static const int sizes[] = {24, 25, 37, 32, 41};
+    static const int full[] = {24, 25, 37, 32, 41}, small[] = {16, 17, 25, 20, 29};
+    const int *const sizes = small_run() ? small : full, less = full_or_small(0, 3);
     int turn = 0;
     for (int dim = 2; dim <= 3; dim++)
         for (int e = 0; e < RANKS_ENDS; e++)
@@ -717,8 +719,8 @@ template <class Body> static void every_box(const suite *of, Body body)
                 for (int again = 0; again < 2; again++) {
                     ranks_case c;
                     turn++;
-                    set_case(&c, dim, 13 + turn % 4, 11 + turn % 3, sizes[turn % 5] * (dim == 2 ? 2 : 1), ranks_ends[e],
-                             ranks_ends[(e + turn) % RANKS_ENDS], cell ? PG_CELL : PG_NODE);
+                    set_case(&c, dim, 13 - less + turn % 4, 11 - less + turn % 3, sizes[turn % 5] * (dim == 2 ? 2 : 1),
+                             ranks_ends[e], ranks_ends[(e + turn) % RANKS_ENDS], cell ? PG_CELL : PG_NODE);
                     c.uneven = turn % 3 == 0 ? 1 + turn / 3 % 3 : 0, c.windows = turn % 2, c.arrays = turn % 4 < 2;
                     c.desc.alpha = turn % 3 == 1 ? 2.5 : 0;
                     of->set(&c, turn);

@@ -6,7 +6,7 @@
 #define PGI_MASK_POINTS 0
 #define PGI_CACHED_POINTS 700
 #define PGI_MODES_WORK test_modes_work
-#define PGI_SHARED_POINTS 300    // ranks split small levels too
+#define PGI_SHARED_POINTS 150    // ranks split small levels too
 static long test_modes_work = 20000;    // cycles on small grids, which are solved exactly by default
 #ifdef PG_USE_NCCL
 int test_may_join = 1;    // 0: NCCL carries all, as where GPUs do not reach each other

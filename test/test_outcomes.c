@@ -260,7 +260,7 @@ static void max_iter_is_kept_and_reported(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     for (int m = 0; m < ALL_METHODS; m++) {
-        const pg_desc desc = plain_box(backend, 20, all_methods[m]);
+        const pg_desc desc = plain_box(backend, full_or_small(20, 12), all_methods[m]);
         problem t = problem_create(&desc);
         pg_stop stop = {0};
         stop.rtol = 1e-12, stop.max_iter = is_sweep(desc.flags) ? 13 : 2;
@@ -469,7 +469,7 @@ static void the_monitor_cancels_and_u_is_the_last_iterate(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     for (int m = 0; m < ALL_METHODS; m++) {
-        pg_desc desc = plain_box(backend, 20, all_methods[m]);
+        pg_desc desc = plain_box(backend, full_or_small(20, 10), all_methods[m]);
         desc.coarsest = 8;
         problem t = problem_create(&desc), again = problem_create(&desc);
         witness w = {0};

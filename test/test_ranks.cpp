@@ -1022,7 +1022,8 @@ static void compare_lines(int dim, int along, int e, int turn, int ranks)
 {
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_WCYCLE, PG_VCYCLE | PG_SYMMETRIC, PG_CG, PG_VCYCLE | PG_MIXED};
     ranks_case c;
-    set_case(&c, dim, 17 + turn % 6, 14 + turn % 5, dim == 2 ? 50 : 25 + turn % 4, ranks_ends[e],
+    const int less = full_or_small(0, 4);    // boxes that have half as many points
+    set_case(&c, dim, 17 - less + turn % 6, 14 - less + turn % 5, dim == 2 ? 50 : 25 - less + turn % 4, ranks_ends[e],
              ranks_ends[(e + turn) % RANKS_ENDS], turn / 2 % 2 ? PG_CELL : PG_NODE);
     stretch_one_axis(&c, along);
     c.gpus = 1;
