@@ -141,7 +141,7 @@ static void each_problem_is_solved_as_if_alone(void **state)
     const pg_backend backend = backend_or_skip(state);
     static batch b;
     rng r = {1};
-    for (int count = 0; count < full_or_small(210, 28); count++) {
+    for (int count = 0; count < full_or_small(210, 21); count++) {
         random_batch(&b, &r, backend, random_method(&r, count), rng_int(&r, 1, 3));
         const pg_stop stop = {.rtol = rng_int(&r, 0, 1) ? 0 : PG_NONE};
         char *f = random_array(&r, b.extent_f, b.element), *u = random_array(&r, b.extent_u, b.element);

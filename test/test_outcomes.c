@@ -500,7 +500,7 @@ static void a_verdict_that_is_there_is_not_cancelled(void **state)
     const pg_backend backend = backend_or_skip(state);
     for (int m = 0; m < ALL_METHODS; m++)
         for (int limited = 0; limited < 2; limited++) {
-            pg_desc desc = plain_box(backend, 12, all_methods[m]);
+            pg_desc desc = plain_box(backend, full_or_small(12, 9), all_methods[m]);
             desc.coarsest = 8;
             problem t = problem_create(&desc);
             witness w = {0};
@@ -726,12 +726,12 @@ static void zero_right_hand_side_is_solved_relative_to_the_first_residual(void *
         problem t = problem_create(&desc);
         memset(t.f, 0, t.f_bytes);
         pg_stop stop = {0};
-        stop.guess = PG_GUESS_U;
+        stop.guess = PG_GUESS_U, stop.rtol = small_run() ? 1e-4 : 0;
         solve(&t, &stop);
         assert_outcome(&t, PG_CONVERGED);
         assert_report_is_true(&t, PG_NORM_L2);
         assert_true(t.report.rhs_norm == 0 && t.report.iterations > 0);
-        assert_true(t.report.residual <= 1e-8 * t.report.first_residual);
+        assert_true(t.report.residual <= (small_run() ? 1e-4 : 1e-8) * t.report.first_residual);
         problem_destroy(&t);
     }
 }
@@ -818,7 +818,7 @@ static void checks_come_at_their_interval_and_change_nothing(void **state)
     const pg_backend backend = backend_or_skip(state);
     const unsigned flags[] = {PG_VCYCLE, PG_SOR, PG_JACOBI, PG_MIXED | PG_VCYCLE, PG_FMG, PG_MIXED | PG_FMG};
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
-        pg_desc desc = plain_box(backend, 12, flags[q]);
+        pg_desc desc = plain_box(backend, full_or_small(12, 9), flags[q]);
         desc.inner_cycles = 1;
         problem every = problem_create(&desc), fourth = problem_create(&desc);
         pg_stop stop = {0};
