@@ -194,14 +194,16 @@ static void mixed_precision_works_far_from_1(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     static const double sizes[] = {1e-60, 1e-30, 1e60};
+    enum { MOST = 20 * 21 * 9 };
+    const int nx = full_or_small(20, 12), ny = full_or_small(21, 11), points = nx * ny * 9;
     for (int q = 0; q < 6; q++) {
-        const pg_desc desc = box(backend, 20, 21, 9, "DD", PG_MIXED | (q % 2 ? PG_FMG : PG_VCYCLE));
-        static double u[20 * 21 * 9], f[20 * 21 * 9];
+        const pg_desc desc = box(backend, nx, ny, 9, "DD", PG_MIXED | (q % 2 ? PG_FMG : PG_VCYCLE));
+        static double u[MOST], f[MOST];
         rng r = {(uint64_t)q};
-        for (int p = 0; p < 20 * 21 * 9; p++) f[p] = sizes[q / 2] * rng_uniform(&r, -1, 1), u[p] = 1e10 * f[p];
+        for (int p = 0; p < points; p++) f[p] = sizes[q / 2] * rng_uniform(&r, -1, 1), u[p] = 1e10 * f[p];
         const pg_stop stop = {.rtol = 1e-11}, blind = {.rtol = PG_NONE, .max_iter = 30, .guess = PG_GUESS_U}, look = {.rtol = 1e-9, .guess = PG_GUESS_U};
         assert_int_equal(solve_with(&desc, u, f, &stop).outcome, PG_CONVERGED);
-        for (int p = 0; p < 20 * 21 * 9; p++) u[p] = 1e10 * f[p];
+        for (int p = 0; p < points; p++) u[p] = 1e10 * f[p];
         assert_int_equal(solve_with(&desc, u, f, &blind).outcome, PG_COMPLETED);
         assert_int_equal(solve_with(&desc, u, f, &look).iterations, 0);
     }
