@@ -331,8 +331,8 @@ lane_addresses() {
         skip "the tests under sanitizers"
         return
     fi
-    # Clang takes a minute for all kernels, g++ eight. gfortran's programs cannot be linked with Clang's sanitizers. With
-    # -O2 -g the library takes g++ three times as long as so, and the tests are no quicker.
+    # Clang takes a minute for all kernels, g++ eight. gfortran's programs cannot be linked with Clang's sanitizers.
+    # With -O2 -g the library takes g++ three times as long as so, and the tests are no quicker.
     compilers=
     have clang && have clang++ && sh "$root/test/need.sh" --no-install openmp 2>/dev/null &&
         compilers="CC=clang CXX=clang++ FC=none"

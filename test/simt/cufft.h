@@ -1,4 +1,5 @@
-/* The part of cuFFT that poisson_gpu.cu uses, on the CPU: one-dimensional complex transforms in batches. See README.md. */
+/* The part of cuFFT that poisson_gpu.cu uses, on the CPU: one-dimensional complex transforms in batches. See
+   README.md. */
 #ifndef SIMT_CUFFT_H
 #define SIMT_CUFFT_H
 

@@ -32,8 +32,8 @@ plan *plan_of(cufftHandle handle)
 }
 
 // out[k] = sum of in[j step] root^(jk) over j < n, where `roots` has all powers for the whole length: the j that are
-// alike modulo the least factor of n have a transform of their own. A single sum over all j takes steps as the square of
-// the length, which were most of the time of tests with long axes.
+// alike modulo the least factor of n have a transform of their own. A single sum over all j takes as many steps as the
+// square of the length has, which was most of the time of tests with long axes.
 void transform_part(const std::complex<double> *in, size_t step, std::complex<double> *out, size_t n,
                     const std::vector<std::complex<double>> &roots)
 {
