@@ -4570,7 +4570,8 @@ static void pgi_cpu_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u,
                         });
 }
 
-// Without the faces first, for then rows are added up as they are; then points beside a face with data once more.
+// Without the faces first, for then rows are added up as they are; then points beside a face with data once more, or,
+// where u is added to, all points one by one.
 template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                    const pgi_level *coarse, pgi_grid v, int full, int add)
 {
@@ -4578,16 +4579,20 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level
     pgi_interpolation<T> p = pgi_interpolation_of(pgi_box_of(fine, T()).state, fine->faces, coarse->faces, fine->n[0],
                                                   pgi_box_of(coarse, T()), v);
     const pgi_planes &part = fine->part;
+    const int faces = full && p.state->face_mask != 0, all_points = faces && add;
+    const auto window = [&](int a, int i, pgi_window<T> *w) {
+        pgi_cubic<T> c;
+        pgi_cubic_of(t.axis[a], i, 1, &c);
+        w->first = c.j[c.j[0] < 0], w->count = 0;
+        for (int q = 0; q < 4; q++)
+            if (c.j[q] >= 0) w->w[w->count++] = c.w[q];
+    };
     p.part = coarse->part.period ? &coarse->part : NULL;
-    pgi_cpu_transfer<T>(s, coarse, v, coarse->part.interpolation, fine, pgi_cpu_rows_of(fine), u, add,
-                        [&](int a, int i, pgi_window<T> *w) {
-                            pgi_cubic<T> c;
-                            pgi_cubic_of(t.axis[a], i, 1, &c);
-                            w->first = c.j[c.j[0] < 0], w->count = 0;
-                            for (int q = 0; q < 4; q++)
-                                if (c.j[q] >= 0) w->w[w->count++] = c.w[q];
-                        });
-    if (!full || !p.state->face_mask) return;
+    if (all_points)
+        pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
+    else
+        pgi_cpu_transfer<T>(s, coarse, v, coarse->part.interpolation, fine, pgi_cpu_rows_of(fine), u, add, window);
+    if (!faces) return;
     const auto beside = [&](int a, int i) {
         pgi_cubic<T> c;
         pgi_cubic_of(t.axis[a], i, 1, &c);
@@ -4598,13 +4603,13 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level
     PGI_OMP(omp parallel for collapse(2) schedule(static) num_threads(pgi_cpu_threads(fine, fine->points)))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++) {
-            const bool all = beside(0, i) || beside(1, j);
+            const bool all = all_points || beside(0, i) || beside(1, j);
             int from = part.lo, to = part.hi;    // what is between takes nothing from faces
             while (from < to && (all || beside(2, from))) from++;
             while (from < to && beside(2, to - 1)) to--;
             for (int e = 0; e < 2; e++)
                 pgi_interpolate_column(p, t, i, j, e ? to : part.lo, e ? part.hi : from, (const pgi_cubic<T> *)NULL,
-                                       pgi_data<T>(u) + i + j * u.sj, u.sk, 0);
+                                       pgi_data<T>(u) + i + j * u.sj, u.sk, add);
         }
 }
 
@@ -5484,6 +5489,25 @@ static __device__ __forceinline__ void pgi_recur_in_plane(
         }
 }
 
+// Of vector q: the bytes of a value; the first point of a thread in plane k, NULL where it is neither read nor written
+// and may not be there; what the next plane needs of it, which is asked for.
+template <class T, class POINT> static __device__ inline int64_t pgi_bytes_of(int q)
+{
+    return (int64_t)(POINT::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
+}
+template <class T, class POINT>
+static __device__ __forceinline__ char *pgi_first_of(const pgi_grid &g, int q, const pgi_march_at &at, int k)
+{
+    if (!((POINT::READ | POINT::WRITTEN | POINT::PRODUCT) >> q & 1)) return NULL;
+    return (char *)pgi_vector_at<T>(g, POINT::NARROW >> q & 1, at.i + at.j * g.sj + k * g.sk);
+}
+template <class T, class POINT>
+static __device__ __forceinline__ void pgi_ask_for_next(const pgi_grid &g, int q, const char *p)
+{
+    if ((POINT::READ | POINT::PRODUCT) >> q & 1)
+        pgi_ask_for(p + (q == 0 && POINT::PRODUCT ? 2 : 1) * g.sk * pgi_bytes_of<T, POINT>(q));
+}
+
 // Columns of a march, from plane to plane. by: see pgi_byte_tables
 template <class T, template <class> class RECURRENCE, int FORM, int WHOLE>
 static __device__ __forceinline__ void pgi_march_columns(const typename pgi_operand<T, FORM>::type &o,
@@ -5502,15 +5526,10 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
         OPERATOR = point::PRODUCT || point::DIAGONAL || !CELLS
     };
     const access row = {at.count};
-    const auto bytes = [](int q) { return (int64_t)(point::NARROW >> q & 1 ? sizeof(float) : sizeof(T)); };
+    const auto bytes = [](int q) { return pgi_bytes_of<T, point>(q); };
     char *p[point::VECTORS];    // the first point of the thread in the plane at work
     PGI_UNROLLED
-    for (int q = 0; q < point::VECTORS; q++) {
-        p[q] = NULL;    // of a vector that is not there too
-        if ((point::READ | point::WRITTEN | point::PRODUCT) >> q & 1)
-            p[q] =
-                (char *)pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, at.i + at.j * g.v[q].sj + t.k0 * g.v[q].sk);
-    }
+    for (int q = 0; q < point::VECTORS; q++) p[q] = pgi_first_of<T, point>(g.v[q], q, at, t.k0);
     const auto beyond = [&](int k) {    // a plane that may be a ghost
         const char *const first =
             NARROW ? (const char *)pgi_plane<float>(g.v[0], k) : (const char *)pgi_plane<T>(g.v[0], k);
@@ -5550,9 +5569,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
                 if (point::READ >> q & 1) v[q] = row.load(p[q], point::NARROW >> q & 1);
             if (k + 2 < t.k1) {
                 PGI_UNROLLED
-                for (int q = 0; q < point::VECTORS; q++)
-                    if ((point::READ | point::PRODUCT) >> q & 1)
-                        pgi_ask_for(p[q] + (q == 0 && point::PRODUCT ? 2 : 1) * g.v[q].sk * bytes(q));
+                for (int q = 0; q < point::VECTORS; q++) pgi_ask_for_next<T, point>(g.v[q], q, p[q]);
                 if (OPERATOR) a.ask_for(o, (index)(c + plane));
             }
             T au[C] = {0}, factor[C] = {0};
@@ -6224,8 +6241,7 @@ template <class T, int ROWS> struct pgi_norm_sum {
     unsigned own;
     // x_of(e), y_of(e): where the thread's point e is
     template <class X, class Y>
-    __device__ pgi_norm_sum(const pgi_box<T> &b, unsigned mine, X x_of, Y y_of, double before = 0, bool wanted = true)
-        : sum(before), own(0)
+    __device__ pgi_norm_sum(const pgi_box<T> &b, unsigned mine, X x_of, Y y_of, bool wanted = true) : sum(0), own(0)
     {
         if (!wanted) return;    // what it would look up takes time
         const auto differs = [](const pgi_axis<T> &x, int i) {
@@ -7542,7 +7558,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const unsigned restricted = pgi_pass_restriction<P>::rows_of(tile);
     pgi_pass_restriction<P> restriction(tile, restricted);
     pgi_norm_sum<T, P::ROWS> norm(
-        a.b, mine, [&](int e) { return tile.x_at[e & 1]; }, [&](int e) { return tile.y_index(e / 2); }, 0, NORM);
+        a.b, mine, [&](int e) { return tile.x_at[e & 1]; }, [&](int e) { return tile.y_index(e / 2); }, NORM);
     pgi_pass_march<P, NORM> march(tile, op, stream, correction, exchange, restriction, norm,
                                   pgi_pass_march<P, NORM>::out_mask_of(tile, exchange.senders, restricted));
     if (!FLAT) pgi_arrive(exchange.barrier, tile.lane == 0, 0);
@@ -8095,12 +8111,10 @@ template <class T> struct pgi_tile_job {
     int edges[2];        // of a rank's part: planes with which memory of its own begins or ends
 };
 
-// The tile of a block and the thread's place in it. Points beyond the end of an axis are not live.
+// The tile of a block and the thread's position in it
 template <class T, int FLAT> struct pgi_tile_place {
     enum { ROWS = pgi_tuned_tile<T, FLAT>::ROWS };
     int begin[3], high, threads, thread, tx, ty;
-    unsigned live;    // bit 2 * row + column
-    bool cut;         // some point of the tile is not live
     __device__ pgi_tile_place(const pgi_tile_job<T> &a, unsigned tile)
     {
         typedef pgi_tuned_tile<T, FLAT> tuned;
@@ -8110,23 +8124,20 @@ template <class T, int FLAT> struct pgi_tile_place {
         thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
         tx = 2 * (int)threadIdx.x;
         ty = FLAT ? 0 : (int)threadIdx.y * ROWS;
-        const int nx = a.b.axis[0].n, ny = a.b.axis[1].n;
-        cut = begin[0] + tuned::WIDE > nx || begin[1] + high > ny;
-        live = before(nx, ny);
     }
     // Of the thread's point e
     __device__ int x(int e) const { return begin[0] + tx + e / 2 * pgi_tuned_tile<T, FLAT>::APART + (e & 1); }
     __device__ int y(int e) const { return FLAT ? 0 : begin[1] + ty + e / 2; }
-    __device__ unsigned before(int end_x, int end_y) const    // bits of the points before these ends
+    __device__ unsigned before(int end_x, int end_y) const    // of the points before these ends: bit 2 * row + column
     {
         unsigned bits = 0;
         for (int e = 0; e < 2 * ROWS; e++) bits |= (unsigned)(x(e) < end_x && y(e) < end_y) << e;
         return bits;
     }
-    __device__ pgi_norm_sum<T, ROWS> norm_of(const pgi_box<T> &b, bool wanted, unsigned mine, double before = 0) const
+    __device__ pgi_norm_sum<T, ROWS> norm_of(const pgi_box<T> &b, bool wanted, unsigned mine) const
     {
         return pgi_norm_sum<T, ROWS>(
-            b, mine, [&](int e) { return x(e); }, [&](int e) { return y(e); }, before, wanted);
+            b, mine, [&](int e) { return x(e); }, [&](int e) { return y(e); }, wanted);
     }
     __device__ void add_to(pgi_norm_sum<T, ROWS> &norm, const pgi_box<T> &b, int z, const T (&residual)[ROWS][2]) const
     {
@@ -8238,9 +8249,9 @@ template <class T, int FLAT> struct pgi_tile_streams {
         : a(job), p(place), size(place.high), u_slots(shared), f_slots(shared + size.f), pairs{0}
     {
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
-        const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
+        const int z0 = p.begin[2];
         u.plane = (const char *)pgi_plane<T>(a.u, z0);
-        f.plane = with_f ? (const char *)pgi_plane<T>(a.rhs.f, z0) : NULL;
+        f.plane = (const char *)pgi_plane<T>(a.rhs.f, z0);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
@@ -8254,7 +8265,7 @@ template <class T, int FLAT> struct pgi_tile_streams {
         }
         const bool inside = p.begin[0] + WIDE <= ax.n && (FLAT || p.begin[1] + p.high <= ay.n);
         u.aligned = pgi_pairs_aligned<T>(a.u);
-        f.aligned = with_f && pgi_pairs_aligned<T>(a.rhs.f);
+        f.aligned = pgi_pairs_aligned<T>(a.rhs.f);
         u.steady = inside && u.aligned;
         f.steady = inside && f.aligned;
         edge_at = -1;
@@ -8277,7 +8288,6 @@ template <class T, int FLAT> struct pgi_tile_streams {
     }
     __device__ void fetch_f(int slot, int z)
     {
-        if (!a.rhs.f.base) return;
         f.fetch(f_slots + slot * size.f_plane + f_at(), tuned::F_STEP, pairs, second);
         f.turn(a.rhs.f, a.there[1], a.wraps, a.edges, z + 1);
     }
@@ -8314,8 +8324,7 @@ template <class T, int FLAT> struct pgi_tile_stencil {
             yr[r].reaction += alpha;
         }
     }
-    // f - A u of a plane of which u, `up` of the next one and f (NULL: 0) are in shared memory; moves on to the next
-    // plane.
+    // f - A u of a plane of which u, `up` of the next one and f are in shared memory; moves on to the next plane.
     __device__ void residual(const T *u, const T *up, const T *f, const pgi_row<T> &zr, T (&residual)[ROWS][2])
     {
         T above[ROWS][2];
@@ -8332,9 +8341,7 @@ template <class T, int FLAT> struct pgi_tile_stencil {
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const T *const row = u + r * tuned::U_STEP;
-            T2 right;
-            right.x = right.y = 0;
-            if (f) right = *(const T2 *)(f + r * tuned::F_STEP);
+            const T2 right = *(const T2 *)(f + r * tuned::F_STEP);
             const T west = row[-1] - here[r][0], middle = here[r][1] - here[r][0], east = row[2] - here[r][1];
             if (!FLAT && r == ROWS - 1) {
                 const T2 v = *(const T2 *)(row + tuned::PITCH);
@@ -8359,10 +8366,9 @@ template <class T, int FLAT> struct pgi_tile_stencil {
 };
 
 // Marches through `count` planes of a tile, while planes to come are on their way to shared memory; a thread has two
-// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual, u) with what
-// the thread's points have of rhs - A u in plane q, and of u. Without RHS the right-hand side is 0; else rhs.f may be
-// NULL. One barrier a plane.
-template <class T, int FLAT, bool RHS, class Begin, class Body>
+// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual) with what the
+// thread's points have of rhs - A u in plane q. One barrier a plane.
+template <class T, int FLAT, class Begin, class Body>
 static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, T *shared,
                                              int count, Begin begin, Body body)
 {
@@ -8370,19 +8376,19 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     enum { ROWS = tuned::ROWS, AHEAD = tuned::AHEAD };
     __shared__ pgi_row<T> z_rows[tuned::PLANES + PGI_TAPS];
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const int z0 = p.begin[2], with_f = RHS && a.rhs.f.base;
+    const int z0 = p.begin[2];
     pgi_tile_streams<T, FLAT> streams(a, p, shared);
     pgi_tile_stencil<T, FLAT> stencil(streams);
     streams.fetch_u(0, z0);
     for (int q = 0; q < AHEAD; q++) {
         streams.fetch_u(q + 1, z0 + q + 1);
-        if (RHS) streams.fetch_f(q, z0 + q);
+        streams.fetch_f(q, z0 + q);
         pgi_copy_commit();
     }
     for (int q = p.thread; q < count; q += p.threads) z_rows[q] = pgi_row_of(az, streams.plane_of(z0 + q));
     stencil.find_rows(streams);
-    const T mean = RHS ? pgi_mean_of<T>(a.rhs, a.b.state) : (T)0;
-    const unsigned mask = with_f ? pgi_face_mask(a.rhs, a.b.state) : 0u;
+    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
     const bool touched = mask & ((p.begin[0] == 0 || p.begin[0] + tuned::WIDE >= ax.n ? 3u : 0u) |
                                  (p.begin[1] == 0 || p.begin[1] + p.high >= ay.n ? 12u : 0u) |
                                  (z0 == 0 || z0 + count >= az.n ? 48u : 0u));
@@ -8393,15 +8399,12 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
         const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
         begin(q);
         streams.fetch_u(slot > 0 ? slot - 1 : AHEAD + 1, z0 + q + AHEAD + 1);
-        if (RHS) streams.fetch_f(f_slot > 0 ? f_slot - 1 : (int)AHEAD, z0 + q + AHEAD);
+        streams.fetch_f(f_slot > 0 ? f_slot - 1 : (int)AHEAD, z0 + q + AHEAD);
         pgi_copy_commit();
-        T residual[ROWS][2], centre[ROWS][2];
-#pragma unroll
-        for (int e = 0; e < 2 * ROWS; e++) centre[e / 2][e & 1] = stencil.here[e / 2][e & 1];
+        T residual[ROWS][2];
         stencil.residual(streams.u_slots + slot * streams.size.plane + streams.at(),
                          streams.u_slots + next_slot * streams.size.plane + streams.at(),
-                         with_f ? streams.f_slots + f_slot * streams.size.f_plane + streams.f_at() : NULL, z_rows[q],
-                         residual);
+                         streams.f_slots + f_slot * streams.size.f_plane + streams.f_at(), z_rows[q], residual);
         if (mean != 0)
 #pragma unroll
             for (int e = 0; e < 2 * ROWS; e++) residual[e / 2][e & 1] -= mean;
@@ -8412,7 +8415,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
                 residual[e / 2][e & 1] = pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0,
                                                        streams.column_of(p.x(e)), streams.row_of(p.y(e)), k);
         }
-        body(q, residual, centre);
+        body(q, residual);
         slot = next_slot;
         f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
     }
@@ -8655,9 +8658,9 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
     pgi_plane_restriction<T, FLAT> restriction(p, tables, coarse_f, shared + size.sums, size.sum, job.wide, most);
     pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, NORM, p.before(end[0], end[1]));
-    pgi_march_tile<T, FLAT, true>(
+    pgi_march_tile<T, FLAT>(
         a, p, shared, count, [&](int) { restriction.restrict_ready(); },
-        [&](int q, const T(&residual)[tuned::ROWS][2], const T(&)[tuned::ROWS][2]) {
+        [&](int q, const T(&residual)[tuned::ROWS][2]) {
             if (NORM && q < own) p.add_to(norm, a.b, p.begin[2] + q, residual);
             restriction.add(q, residual);
         });
@@ -9336,33 +9339,33 @@ static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3],
     return columns * h->tiles[2];
 }
 
-// Chooses the tiles of a residual; reach: points that a tile needs beyond its own. Returns the bytes of shared memory,
-// 0: this level takes other kernels. summed: planes of sums too
+// Chooses the tiles of a residual that is restricted; reach: points that a tile needs beyond its own. Returns the bytes
+// of shared memory, 0: this level takes other kernels.
 template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, const pgi_level *l, pgi_grid u,
-                                                          pgi_rhs rhs, const int reach[3], int summed,
-                                                          pgi_tile_job<T> *a, int *high)
+                                                          pgi_rhs rhs, const int reach[3], pgi_tile_job<T> *a,
+                                                          int *high)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
     const int tables = (tuned::PLANES + PGI_TAPS) * (int)(sizeof(pgi_row<T>) + sizeof(pgi_contribution<T>)) +
                        (tuned::WIDE + tuned::HIGH + tuned::PLANES + 2) * (int)sizeof(pgi_taps<T>);
     const auto bytes = [&](int rows) {
         const pgi_tile_layout<T, FLAT> size(rows);
-        return (int)sizeof(T) * (summed ? size.end : size.sums);
+        return (int)sizeof(T) * size.end;
     };
     *high = tuned::HIGH;
     while (*high > 16 && bytes(*high) + tables > s->shared_limit) *high /= 2;
     if (bytes(*high) + tables > s->shared_limit) return 0;
-    if (!pgi_plane_fits<T>(u, l->n) || (rhs.f.base && !pgi_plane_fits<T>(rhs.f, l->n))) return 0;
+    if (!pgi_plane_fits<T>(u, l->n) || !pgi_plane_fits<T>(rhs.f, l->n)) return 0;
     memset(a, 0, sizeof *a);
     a->b = pgi_box_of(l, T());
     a->u = u;
     a->rhs = rhs;
-    const int most = summed ? l->part.most_windows : l->part.most;
+    const int most = l->part.most_windows;
     pgi_tiling *const h = &a->tiling;
-    h->first = summed ? l->part.windows[0] : l->part.lo, h->end = summed ? l->part.windows[1] : l->part.hi;
+    h->first = l->part.windows[0], h->end = l->part.windows[1];
     a->wraps = a->b.axis[2].periodic && !l->part.split;
     for (int q = 0; q < 2; q++) {    // a plane more of u than of f
-        const int end = l->part.hi + (summed ? l->part.restriction : 0) + 1 - q;
+        const int end = l->part.hi + l->part.restriction + 1 - q;
         a->there[q] = l->part.split && (l->part.period || end < l->n[2]) ? end : l->n[2];
     }
     if (l->part.split) a->edges[0] = l->part.lo, a->edges[1] = l->part.hi;
@@ -10089,7 +10092,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
         if (b.axis[d].periodic && l->n[d] < 32 && (l->n[d] > 1 || d == 2)) return 0;    // planes wrap around once
         reach[d] = pgi_reach(t.axis[d]);
     }
-    const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, 1, &a, &high);
+    const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, &a, &high);
     if (!bytes) return 0;
     job.last = reach[2];
     const pgi_transfer<T> &tx = t.axis[0];
