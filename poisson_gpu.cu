@@ -1612,8 +1612,7 @@ struct pgi_uses {
         DIAGONAL = FACTOR_ == 1,
         WEIGHT = FACTOR_ == 2,
         NARROW = NARROW_,
-        EQUATION = 0,    // 1: v[1] of a product, else v[0], is the right-hand side of a level
-        ALL_SUMS = 0     // 1: of v[0], see pgi_accumulate, with the partner v[1], if there is one, itself or 1
+        EQUATION = 0    // 1: v[1] of a product, else v[0], is the right-hand side of a level
     };
 };
 
@@ -1654,15 +1653,6 @@ template <class T> static PGI_HD inline void pgi_set_value(void *p, int narrow, 
 #define PGI_POINT(c, v, av, inverse, dot)                                                                              \
     static PGI_HD inline void at(const pgi_krylov_steps<T> &c, T *v, T av, T inverse, pgi_term<T> *dot)
 
-// x: its sums; x, y
-template <class T> struct pgi_of_sums : pgi_uses<1, 1, 0, 0, 0> {
-    enum { EQUATION = 1, ALL_SUMS = 1 };
-    PGI_POINT(, , , , ) {}
-};
-template <class T> struct pgi_of_sums_with : pgi_uses<2, 3, 0, 0, 0> {
-    enum { ALL_SUMS = 1 };
-    PGI_POINT(, , , , ) {}
-};
 // u, v: v = A u
 template <class T> struct pgi_of_operator : pgi_uses<2, 0, 2, 0, -1, 1> {
     PGI_POINT(, v, av, , ) { v[1] = av; }
@@ -5106,6 +5096,150 @@ template <int VALUE> struct pgi_constant {
     enum { value = VALUE };
 };
 
+// A position among the pieces of rows, and the distance between two of them
+struct pgi_piece {
+    int piece, j, k;
+};
+
+static __device__ inline pgi_piece pgi_piece_of(int64_t at, int pieces, int ny)
+{
+    const int64_t row = at / pieces, k = row / ny;
+    const pgi_piece p = {(int)(at - row * pieces), (int)(row - k * ny), (int)k};
+    return p;
+}
+
+static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, int pieces, int ny)
+{
+    p->piece += step.piece;
+    p->j += step.j;
+    p->k += step.k;
+    if (p->piece >= pieces) p->piece -= pieces, p->j++;
+    if (p->j >= ny) p->j -= ny, p->k++;
+}
+
+// What a reduction sums up: v = x less the mean, but for what boundary data add, with partner v, 1 or y.
+template <class T> struct pgi_summed {
+    const T *x, *y;
+    int64_t sj, sk, y_sj, y_sk;
+    T mean;
+    unsigned mask;    // faces that have data: their points are left to pgi_sum_face_points
+    int partner;
+    double unit;
+    int first, planes;    // from the first plane on
+};
+
+// Adds up pieces of rows, a piece a warp; what a lane reads of a piece is on its way at once.
+template <class T, int SOURCE, int OTHER>
+static __device__ inline void pgi_sum_pieces(const pgi_box<T> &b, const pgi_summed<T> &of, double sums[4])
+{
+    enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
+    const pgi_axis<T> &ax = b.axis[0];
+    const int nx = ax.n, ny = b.axis[1].n, nz = b.axis[2].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
+    const double low = ax.row_weight[0] / ax.row_weight[1], high = ax.row_weight[2] / ax.row_weight[1];
+    const int even = !ax.weight && low == 1 && high == 1;
+    const pgi_piece step = pgi_piece_of((int64_t)gridDim.x * (PGI_BLOCK / 32), pieces, ny),
+                    first = pgi_piece_of(blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y, pieces, ny);
+    T most = 0;
+    for (pgi_piece at = first; at.k < of.planes; pgi_advance(&at, step, pieces, ny)) {
+        const int begin = at.piece * PIECE, k = of.first + at.k;
+        const unsigned mask = SOURCE == PGI_RHS ? of.mask : 0u;
+        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(k, nz) << 4)) continue;
+        const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
+        const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], k);
+        const T *const px = of.x + begin + lane + at.j * of.sj + k * of.sk;
+        const T *const py = OTHER ? of.y + begin + lane + at.j * of.y_sj + k * of.y_sk : NULL;
+        const int left = hi - begin - lane, count = left > 0 ? (left + 31) / 32 : 0;    // a lane's points
+        T v[EACH], z[EACH];
+#pragma unroll
+        for (int q = 0; q < EACH; q++) {
+            const int some = q < count && (q > 0 || begin + lane >= lo);
+            v[q] = some ? pgi_load(px + 32 * q) - (SOURCE == PGI_RHS ? of.mean : (T)0) : (T)0;
+            if (OTHER) z[q] = some ? pgi_load(py + 32 * q) : (T)0;
+        }
+        double part[3] = {0, 0, 0};
+        const auto add = [&](auto weighted) {
+#pragma unroll
+            for (int q = 0; q < EACH; q++) {
+                const int i = begin + lane + 32 * q;
+                const double e = of.unit * (double)v[q], f = OTHER ? (double)z[q] : of.partner == PGI_ONE ? 1.0 : e;
+                const T size = v[q] < 0 ? -v[q] : v[q];
+                double w = 1;
+                if (decltype(weighted)::value)
+                    w = ax.weight ? ax.weight[i < nx ? i : 0] : i == 0 ? low : i == nx - 1 ? high : 1.0;
+                part[0] += w * (e * f);
+                part[1] += e * e;
+                part[2] += w * fabs(e);
+                most = size <= most ? most : size;
+            }
+        };
+        if (even)
+            add(pgi_constant<0>());
+        else
+            add(pgi_constant<1>());
+        const double inside = ax.weight ? wyz : wyz * ax.row_weight[1];
+        sums[0] += inside * part[0];
+        sums[1] += part[1];
+        sums[2] += inside * part[2];
+    }
+    sums[3] = sums[1] == sums[1] ? of.unit * (double)most : sums[1];    // NaN stays NaN
+}
+
+// Adds the points with boundary data, row by row.
+template <class T> static __device__ inline void pgi_sum_face_points(const pgi_box<T> &b, const pgi_summed<T> &of,
+                                                                     const pgi_rhs &rhs, double sums[4])
+{
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n, lane = (int)threadIdx.x;
+    for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * of.planes;
+         row += gridDim.x * (PGI_BLOCK / 32)) {
+        const int plane = (int)(row / ny), j = (int)(row - (int64_t)plane * ny), k = of.first + plane;
+        const int all = (of.mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4)) != 0,
+                  low_end = of.mask & 1 || all,
+                  count = all ? nx : (of.mask & 1) + (nx > 1 || !low_end ? of.mask >> 1 & 1 : 0);
+        const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+        for (int q = lane; q < count; q += 32) {
+            const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
+            const double e = of.unit * (double)pgi_rhs_point(b, rhs, of.x[i + j * of.sj + k * of.sk], of.mean, i, j, k);
+            pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), e, of.partner == PGI_ONE ? 1.0 : e);
+        }
+    }
+}
+
+// Computes state.sums of v = rhs or x, with partner v, 1 or y; with a diagonal state.magnitude, the sums of it times x.
+// Moves 1 or 2 words a point. Anything may overlap.
+template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+                      pgi_state *state, int again, double diagonal, int first, int planes)
+{
+    pgi_await();
+    double unit;
+    if (!pgi_begin_sums(state, again, &unit)) return;
+    if (diagonal > 0) {
+        if (!state->seek) return;
+        unit *= diagonal + fabs(state->alpha);
+    }
+    constexpr int is_rhs = SOURCE == PGI_RHS;
+    const pgi_grid from = is_rhs ? rhs.f : gx;
+    const pgi_summed<T> of = {pgi_data<T>(from),
+                              OTHER ? pgi_data<T>(gy) : NULL,
+                              from.sj,
+                              from.sk,
+                              gy.sj,
+                              gy.sk,
+                              is_rhs ? pgi_mean_of<T>(rhs, b.state) : (T)0,
+                              is_rhs ? pgi_face_mask(rhs, b.state) : 0u,
+                              partner,
+                              unit,
+                              first,
+                              planes};
+    double sums[4] = {0, 0, 0, 0};
+    pgi_sum_pieces<T, SOURCE, OTHER>(b, of, sums);
+    if (is_rhs && of.mask) pgi_sum_face_points(b, of, rhs, sums);
+    if (diagonal > 0)
+        pgi_finish_sums(sums, partials, state, state->magnitude);
+    else
+        pgi_end_sums(sums, partials, state, unit);
+}
+
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
 
 // Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale. Moves 1 or 2 words a point.
@@ -5280,12 +5414,10 @@ static __device__ __forceinline__ void pgi_ask_for(const void *p)
 }
 
 // What a kernel takes beside the vectors. omega: of a step; 0: the state's. of_cycle: v[0] is in the unit of cycles.
-// magnitude: the sums are those of the state's magnitude, if it is wanted; diagonal: of A without alpha, where one
-// number will do. with_one: the partner of sums is 1.
+// magnitude: the sums are those of the state's magnitude, if it is wanted.
 template <class T> struct pgi_march_job {
     T omega;
-    int of_cycle, magnitude, with_one;
-    double diagonal;
+    int of_cycle, magnitude;
 };
 template <class T> struct pgi_box_march : pgi_march_job<T> {
     pgi_box<T> b;
@@ -5459,16 +5591,7 @@ static __device__ __forceinline__ void pgi_recur_in_plane(
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++) v[q].v[m] = value[q];
     }
-    if constexpr (point::ALL_SUMS) {
-        PGI_UNROLLED
-        for (int m = 0; m < C; m++) {
-            const double e = units.unit[0] * (double)v[0].v[m], f = point::VECTORS > 1
-                                                                        ? (double)v[point::VECTORS - 1].v[m]
-                                                                    : o.with_one ? 1.0
-                                                                                 : e;
-            if (WHOLE || m < at.count) pgi_accumulate(sums, w[m], e, f);
-        }
-    } else if constexpr (point::NORM >= 0) {
+    if constexpr (point::NORM >= 0) {
         PGI_UNROLLED
         for (int m = 0; m < C; m++) {
             const double e = WHOLE || m < at.count ? units.unit[0] * (double)v[point::NORM].v[m] : 0.0;
@@ -5489,8 +5612,8 @@ static __device__ __forceinline__ void pgi_recur_in_plane(
         }
 }
 
-// Of vector q: the bytes of a value; the first point of a thread in plane k, NULL where it is neither read nor written
-// and may not be there; what the next plane needs of it, which is asked for.
+// Of vector q: the bytes of a value; the first point of a thread in plane k, which may be a ghost, NULL where the vector
+// is neither read nor written and may not be there; what the next plane needs of it, which is asked for.
 template <class T, class POINT> static __device__ inline int64_t pgi_bytes_of(int q)
 {
     return (int64_t)(POINT::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
@@ -5499,7 +5622,8 @@ template <class T, class POINT>
 static __device__ __forceinline__ char *pgi_first_of(const pgi_grid &g, int q, const pgi_march_at &at, int k)
 {
     if (!((POINT::READ | POINT::WRITTEN | POINT::PRODUCT) >> q & 1)) return NULL;
-    return (char *)pgi_vector_at<T>(g, POINT::NARROW >> q & 1, at.i + at.j * g.sj + k * g.sk);
+    char *const plane = POINT::NARROW >> q & 1 ? (char *)pgi_plane<float>(g, k) : (char *)pgi_plane<T>(g, k);
+    return plane + (at.i + at.j * g.sj) * pgi_bytes_of<T, POINT>(q);
 }
 template <class T, class POINT>
 static __device__ __forceinline__ void pgi_ask_for_next(const pgi_grid &g, int q, const char *p)
@@ -5530,11 +5654,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
     char *p[point::VECTORS];    // the first point of the thread in the plane at work
     PGI_UNROLLED
     for (int q = 0; q < point::VECTORS; q++) p[q] = pgi_first_of<T, point>(g.v[q], q, at, t.k0);
-    const auto beyond = [&](int k) {    // a plane that may be a ghost
-        const char *const first =
-            NARROW ? (const char *)pgi_plane<float>(g.v[0], k) : (const char *)pgi_plane<T>(g.v[0], k);
-        return first + (at.i + at.j * g.v[0].sj) * bytes(0);
-    };
+    const auto beyond = [&](int k) { return pgi_first_of<T, point>(g.v[0], 0, at, k); };
     const index nx = o.box().axis[0].n, plane = CELLS ? nx * (index)o.box().axis[1].n : 0;
     index c = CELLS ? (index)at.i + nx * (index)at.j + plane * (index)t.k0 : 0;
     // What was asked for in every brick would be waited for there. The lowest bit is that of the brick of plane k.
@@ -5553,7 +5673,8 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
             if (k > t.k0) fluid >>= 1;
             wet = fluid & 1;
             if (wet && !before) {
-                if (point::PRODUCT) x.before = row.load(beyond(k + o.below(2, k)), NARROW), x.now = row.load(p[0], NARROW);
+                if (point::PRODUCT)
+                    x.before = row.load(beyond(k + o.below(2, k)), NARROW), x.now = row.load(p[0], NARROW);
                 if (OPERATOR) a.begin(o, row, at, k, c);
             }
         }
@@ -5649,7 +5770,6 @@ static __global__ void __launch_bounds__(PGI_BLOCK, (pgi_march_blocks<T, RECURRE
     if (o.of_cycle) units.unit[0] *= state->cycle_unit / state->scale, units.unit[1] /= state->scale;
     pgi_krylov_steps<T> steps(state);
     if (o.omega != 0) steps.omega = o.omega;
-    if (o.diagonal > 0) units.unit[0] *= o.diagonal + fabs(state->alpha);
     const void *by = NULL;
     if constexpr (FORM == PGI_FORM_BYTES && (point::PRODUCT || point::DIAGONAL)) {
         __shared__ pgi_byte_tables<T> of_block;
@@ -5679,7 +5799,7 @@ static __global__ void __launch_bounds__(PGI_BLOCK, (pgi_march_blocks<T, RECURRE
             PGI_UNROLLED
             for (int q = 0; q < point::DOTS; q++) sums[4 + q] *= o.mean_weight;
         }
-        for (int q = 1; q < 4 && !point::ALL_SUMS; q++) sums[q] = sums[0];    // pgi_norm_of finds it, whichever it is
+        for (int q = 1; q < 4; q++) sums[q] = sums[0];    // pgi_norm_of finds it, whichever it is
         double *const result = o.magnitude ? state->magnitude : state->sums;
         if (pgi_finish_sums<point::DOTS>(sums, partials, state, result, FIRST, 4 + point::DOTS))
             state->unit_of_sums = unit_of_sums;
@@ -9459,7 +9579,7 @@ static void pgi_march_box(pg_solver *s, const pgi_level *l, const pgi_vectors &g
 template <class T>
 static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
 {
-    pgi_march_box<T, pgi_of_step>(s, l, {{u, rhs.f, out}}, {(T)omega, 0, 0, 0, 0}, rhs.faces, 0);
+    pgi_march_box<T, pgi_of_step>(s, l, {{u, rhs.f, out}}, {(T)omega, 0, 0}, rhs.faces, 0);
 }
 
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
@@ -9472,25 +9592,37 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
     pgi_march_box<T, pgi_of_operator>(s, l, {{u, v}}, {}, NULL, 0);
 }
 
+template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
+                                                 pgi_grid y, pgi_rhs rhs, int again, double diagonal)
+{
+    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
+    const int first = l->part.lo, planes = l->part.hi - first;
+    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * planes,
+                  blocks = (pieces + warps - 1) / warps;
+    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
+                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
+                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
+    PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(blocks, again), dim3(32, (unsigned)warps), 0, kernel, pgi_box_of(l, T()),
+                     partner, x, y, rhs, s->partials, s->state, again, diagonal, first, planes);
+    pgi_combine_ranks_on_gpu(s, l, diagonal > 0 ? s->state->magnitude : s->state->sums, 0, 4);
+}
+
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
                                                pgi_grid y, pgi_rhs rhs, int again)
 {
     if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
     if (source == PGI_RESIDUAL)                         // partner: itself
         return pgi_march_box<T, pgi_of_residual>(s, l, {{x, rhs.f}}, {}, rhs.faces, 1, again);
-    const pgi_march_job<T> job = {0, 0, 0, partner == PGI_ONE, 0};
-    if (partner == PGI_OTHER) return pgi_march_box<T, pgi_of_sums_with>(s, l, {{x, y}}, job, NULL, 1, again);
-    const int is_rhs = source == PGI_RHS;
-    pgi_march_box<T, pgi_of_sums>(s, l, {{is_rhs ? rhs.f : x}}, job, is_rhs ? rhs.faces : NULL, 1, again);
+    pgi_launch_reduce<T>(s, l, source, partner, x, y, rhs, again, 0);
 }
 
 template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
-    const pgi_march_job<T> job = {0, 0, 1, 0, pgi_even_diagonal(pgi_box_of(l, T()))};
-    if (job.diagonal > 0)
-        pgi_march_box<T, pgi_of_sums>(s, l, {{u}}, job, NULL, 1);
+    const double even = pgi_even_diagonal(pgi_box_of(l, T()));
+    if (even > 0)
+        pgi_launch_reduce<T>(s, l, PGI_FIELD, PGI_SELF, u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0, even);
     else
-        pgi_march_box<T, pgi_of_magnitude>(s, l, {{u}}, job, NULL, 1);
+        pgi_march_box<T, pgi_of_magnitude>(s, l, {{u}}, {0, 0, 1}, NULL, 1);
 }
 
 #if PGI_F32
