@@ -4949,24 +4949,23 @@ static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, unsigned block
 // stores.
 template <class T> static __device__ inline T pgi_load(const T *p) { return __ldg(p); }
 
-// Adds factor times the boundary terms to the points of a column that have any, of every step-th; relaxed: times
-// 1/diagonal too. A loop of its own keeps the march free of calls.
-template <class T, class TO> static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs,
-                                                                         const pgi_tile &t, T factor, int relaxed,
-                                                                         TO *out, int64_t out_sk, int step = 1)
+// Adds omega times the boundary terms over the diagonal to every second point of a column that has any. A loop of its
+// own keeps the sweep free of calls.
+template <class T> static __device__ inline void pgi_relax_faces(const pgi_box<T> &b, const pgi_rhs &rhs,
+                                                                 const pgi_tile &t, T omega, T *out, int64_t out_sk)
 {
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
     const int last = b.axis[2].n - 1;
     if (!touched_xy && !(mask & 16 && t.k0 == 0) && !(mask & 32 && t.k1 == last + 1)) return;
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-    for (int k = t.k0; k < t.k1; k += step) {
+    for (int k = t.k0; k < t.k1; k += 2) {
         const unsigned touched = touched_xy | (mask & pgi_end_bits(k, last + 1) << 4);
         if (!touched) continue;
         const pgi_row<T> z = pgi_row_of(b.axis[2], k);
         const T d = pgi_diagonal(pgi_reaction((T)b.state->alpha, x, y, z), x, y, z);
         const T terms = pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
-        out[(k - t.k0) * out_sk] += (TO)(factor * (relaxed ? terms / d : terms));
+        out[(k - t.k0) * out_sk] += omega * (terms / d);
     }
 }
 
@@ -5019,7 +5018,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
         f += 2 * rhs.f.sk;
     }
     const pgi_tile own = {i, j, first, t.k1};
-    pgi_add_faces(b, rhs, own, omega, 1, begin, sk, 2);
+    pgi_relax_faces(b, rhs, own, omega, begin, sk);
 }
 
 // Adds up the sums of a block in a fixed order: lanes, then warps. The result is thread 0's. MORE: inner products
