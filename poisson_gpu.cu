@@ -5472,7 +5472,7 @@ template <class T, int WHOLE> struct pgi_box_form {
     {
         const pgi_axis<T> *const axis = o.b.axis;
         f -= mean;
-        if (WHOLE) return f;
+        if (WHOLE || !mask) return f;
         const unsigned touched = mask & (pgi_end_bits(at.i + m, axis[0].n) | pgi_end_bits(at.j, axis[1].n) << 2 |
                                          pgi_end_bits(k, axis[2].n) << 4);
         if (touched) f += pgi_face_terms<T>(o.faces, o.b.state, touched, at.i + m, at.j, k);
@@ -5562,6 +5562,17 @@ struct pgi_march_units {
     int norm;
 };
 
+// Adds e, of that weight, to a sum of the norm
+static __device__ __forceinline__ void pgi_add_to_norm(double *sum, int norm, double weight, double e)
+{
+    if (norm == PG_NORM_L2)
+        *sum += weight * (e * e);
+    else
+        *sum = norm == PG_NORM_L2_PLAIN ? *sum + e * e
+               : norm == PG_NORM_L1     ? *sum + weight * fabs(e)
+                                        : pgi_max_nan(*sum, fabs(e));
+}
+
 // One plane of a march: the recurrence at the points of a thread, and what it adds to the sums
 template <class T, template <class> class RECURRENCE, int FORM, int WHOLE, int C>
 static __device__ __forceinline__ void pgi_recur_in_plane(
@@ -5594,12 +5605,7 @@ static __device__ __forceinline__ void pgi_recur_in_plane(
         PGI_UNROLLED
         for (int m = 0; m < C; m++) {
             const double e = WHOLE || m < at.count ? units.unit[0] * (double)v[point::NORM].v[m] : 0.0;
-            if (units.norm == PG_NORM_L2)
-                sums[0] += w[m] * (e * e);
-            else
-                sums[0] = units.norm == PG_NORM_L2_PLAIN ? sums[0] + e * e
-                          : units.norm == PG_NORM_L1     ? sums[0] + w[m] * fabs(e)
-                                                         : pgi_max_nan(sums[0], fabs(e));
+            pgi_add_to_norm(&sums[0], units.norm, w[m], e);
         }
     }
     PGI_UNROLLED
@@ -5625,10 +5631,10 @@ static __device__ __forceinline__ char *pgi_first_of(const pgi_grid &g, int q, c
     return plane + (at.i + at.j * g.sj) * pgi_bytes_of<T, POINT>(q);
 }
 template <class T, class POINT>
-static __device__ __forceinline__ void pgi_ask_for_next(const pgi_grid &g, int q, const char *p)
+static __device__ __forceinline__ void pgi_ask_for_next(const pgi_grid &g, int q, const char *p, int planes)
 {
     if ((POINT::READ | POINT::PRODUCT) >> q & 1)
-        pgi_ask_for(p + (q == 0 && POINT::PRODUCT ? 2 : 1) * g.sk * pgi_bytes_of<T, POINT>(q));
+        pgi_ask_for(p + (q == 0 && POINT::PRODUCT ? planes + 1 : planes) * g.sk * pgi_bytes_of<T, POINT>(q));
 }
 
 // Columns of a march, from plane to plane. by: see pgi_byte_tables
@@ -5646,7 +5652,8 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
         C = access::C,
         NARROW = point::NARROW & 1,
         CELLS = FORM > PGI_FORM_BOX,
-        OPERATOR = point::PRODUCT || point::DIAGONAL || !CELLS
+        OPERATOR = point::PRODUCT || point::DIAGONAL || !CELLS,
+        EARLY = !CELLS && point::DOTS == 0    // with sums there are too few registers for it
     };
     const access row = {at.count};
     const auto bytes = [](int q) { return pgi_bytes_of<T, point>(q); };
@@ -5666,6 +5673,12 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
     pgi_march_form<T, FORM, WHOLE> a;
     x.row = row;
     int wet = 0;    // in a brick with fluid
+    const auto ask = [&](int k) {
+        if (k + 2 + EARLY >= t.k1) return;
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) pgi_ask_for_next<T, point>(g.v[q], q, p[q], 1 + EARLY);
+        if (OPERATOR) a.ask_for(o, (index)(c + plane));
+    };
     const auto recur = [&](int k) {
         if (k == t.k0 || (CELLS && (k & in_brick) == 0)) {
             const int before = wet;
@@ -5678,6 +5691,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
             }
         }
         if (!CELLS || wet) {
+            if (EARLY) ask(k);
             pgi_lanes<T, C> v[point::VECTORS];
             if constexpr (point::PRODUCT) {
                 const char *const above = k + 1 < t.k1 ? p[0] + g.v[0].sk * bytes(0) : beyond(k + o.above(2, k));
@@ -5687,11 +5701,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
             PGI_UNROLLED
             for (int q = point::PRODUCT ? 1 : 0; q < point::VECTORS; q++)
                 if (point::READ >> q & 1) v[q] = row.load(p[q], point::NARROW >> q & 1);
-            if (k + 2 < t.k1) {
-                PGI_UNROLLED
-                for (int q = 0; q < point::VECTORS; q++) pgi_ask_for_next<T, point>(g.v[q], q, p[q]);
-                if (OPERATOR) a.ask_for(o, (index)(c + plane));
-            }
+            if (!EARLY) ask(k);
             T au[C] = {0}, factor[C] = {0};
             if (point::PRODUCT || point::DIAGONAL) a.template multiply<point::DIAGONAL>(o, x, at, k, by, au, factor);
             if (point::PRODUCT) v[0] = x.now;
@@ -5705,7 +5715,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
         for (int q = 0; q < point::VECTORS; q++) p[q] += g.v[q].sk * bytes(q);
         c += plane;
     };
-    if constexpr (point::PRODUCT || CELLS || point::VECTORS > 2) {
+    if constexpr (point::PRODUCT || point::DIAGONAL || CELLS || point::VECTORS > 2) {
         PGI_ROLLED
         for (int k = t.k0; k < t.k1; k++) recur(k);
     } else {    // so that the loads of some planes are on their way
@@ -8171,375 +8181,7 @@ static __device__ inline int pgi_nearest(int i, int n, int periodic)
     return i;
 }
 
-// ---- the residual: stored, summed up or restricted ----
-
-// Columns and most rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a
-// multiprocessor must be able to hold: f64, f32, 2D. Where shared memory is scarce tiles are lower. Measured on an H200
-// at 512^3 cells, restricted: f64 0.67 ms, f32 0.41.
-#ifndef PGI_TILE_TUNE
-#define PGI_TILE_TUNE                                                                                                  \
-    {64, 32, 4, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 3 }
-#endif
-static constexpr int pgi_tile_tuning[3][5] = {PGI_TILE_TUNE};
-template <class T, int FLAT> struct pgi_tuned_tile {
-    enum {
-        ENTRY = FLAT ? 2 : sizeof(T) == 4,
-        WIDE = pgi_tile_tuning[ENTRY][0],
-        HIGH = pgi_tile_tuning[ENTRY][1],
-        ROWS = pgi_tile_tuning[ENTRY][2],
-        AHEAD = pgi_tile_tuning[ENTRY][3],
-        BLOCKS = pgi_tile_tuning[ENTRY][4],
-        THREADS = WIDE * HIGH / ROWS / 2,
-        LANES = FLAT ? (int)THREADS : WIDE / 2,    // threads side by side
-        HALO = FLAT ? 0 : 1,
-        PITCH = WIDE + 4,                           // of u, with a halo of 1 that keeps pairs aligned
-        SUM_PITCH = WIDE + PGI_TAPS,                // a window reaches beyond a tile only with weights of 0
-        PLANES = FLAT ? 256 : 64,                   // of a slab at most
-        SETS = FLAT ? ROWS : 1,                     // of columns of a thread
-        APART = FLAT ? 2 * (int)THREADS : 0,        // columns from row to row of a thread
-        U_STEP = FLAT ? (int)APART : (int)PITCH,    // and in shared memory
-        F_STEP = FLAT ? (int)APART : (int)WIDE,
-        SUM_STEP = FLAT ? (int)APART : (int)SUM_PITCH
-    };
-};
-
-// What a tile of `high` rows keeps in shared memory: planes of u with their halo, of f, and of sums to be restricted
-template <class T, int FLAT> struct pgi_tile_layout {
-    int plane, f_plane, sum, f, sums, end;
-    PGI_HD pgi_tile_layout(int high)
-    {
-        typedef pgi_tuned_tile<T, FLAT> tuned;
-        plane = (high + 2 * tuned::HALO) * tuned::PITCH;
-        f_plane = high * tuned::WIDE;
-        sum = (high + PGI_TAPS) * tuned::SUM_PITCH;
-        f = (tuned::AHEAD + 2) * plane;
-        sums = f + (tuned::AHEAD + 1) * f_plane;
-        end = sums + 2 * sum;
-    }
-};
-
-template <class T> struct pgi_tile_job {
-    pgi_box<T> b;
-    pgi_grid u;
-    pgi_rhs rhs;
-    pgi_tiling tiling;
-    int most;            // tiles that any rank has
-    int below;           // the plane below the first one
-    int there[2];        // the ends of the planes of u and of f that are at hand
-    int wraps;           // the first one follows
-    int edges[2];        // of a rank's part: planes with which memory of its own begins or ends
-};
-
-// The tile of a block and the thread's position in it
-template <class T, int FLAT> struct pgi_tile_place {
-    enum { ROWS = pgi_tuned_tile<T, FLAT>::ROWS };
-    int begin[3], high, threads, thread, tx, ty;
-    __device__ pgi_tile_place(const pgi_tile_job<T> &a, unsigned tile)
-    {
-        typedef pgi_tuned_tile<T, FLAT> tuned;
-        pgi_tile_begin(a.tiling, tile, begin);
-        high = FLAT ? 1 : (int)blockDim.y * ROWS;
-        threads = (int)(tuned::LANES * blockDim.y);
-        thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
-        tx = 2 * (int)threadIdx.x;
-        ty = FLAT ? 0 : (int)threadIdx.y * ROWS;
-    }
-    // Of the thread's point e
-    __device__ int x(int e) const { return begin[0] + tx + e / 2 * pgi_tuned_tile<T, FLAT>::APART + (e & 1); }
-    __device__ int y(int e) const { return FLAT ? 0 : begin[1] + ty + e / 2; }
-    __device__ unsigned before(int end_x, int end_y) const    // of the points before these ends: bit 2 * row + column
-    {
-        unsigned bits = 0;
-        for (int e = 0; e < 2 * ROWS; e++) bits |= (unsigned)(x(e) < end_x && y(e) < end_y) << e;
-        return bits;
-    }
-    __device__ pgi_norm_sum<T, ROWS> norm_of(const pgi_box<T> &b, bool wanted, unsigned mine) const
-    {
-        return pgi_norm_sum<T, ROWS>(
-            b, mine, [&](int e) { return x(e); }, [&](int e) { return y(e); }, wanted);
-    }
-    __device__ void add_to(pgi_norm_sum<T, ROWS> &norm, const pgi_box<T> &b, int z, const T (&residual)[ROWS][2]) const
-    {
-        norm.add(
-            b, z, residual, [&](int e) { return x(e); }, [&](int e) { return y(e); });
-    }
-};
-
-// Whether columns 2 i and 2 i + 1 can be copied together
-template <class T> static __device__ inline bool pgi_pairs_aligned(const pgi_grid &g)
-{
-    return !((g.sj | g.sk) & 1) && (size_t)pgi_data<T>(g) % (2 * sizeof(T)) == 0;
-}
-
-// A thread's ROWS pairs of columns: bits of the rows of which the first exists, the second, one beside the other.
-template <int ROWS> struct pgi_pairs {
-    unsigned bits;
-    enum { FIRST, SECOND, BESIDE };
-    __device__ void add(int kind, int r, bool is) { bits |= (is ? 1u : 0u) << (kind * ROWS + r); }
-    __device__ bool has(int kind, int r) const { return bits >> (kind * ROWS + r) & 1; }
-    __device__ bool all() const { return (~bits & ((1u << 2 * ROWS) - 1)) == 0; }    // exist
-};
-
-// Copies planes of a grid to shared memory, one after the other: a thread its pairs.
-template <class T, int ROWS, int SETS> struct pgi_supply {
-    typedef pgi_pairs<ROWS> pairs;
-    const char *plane;
-    unsigned row[ROWS];      // offsets in a plane
-    bool aligned, steady;    // pairs are; and all of the tile exist
-    // From plane z - 1 to z; beyond the last one, which no window gives any weight, that one again.
-    __device__ void turn(const pgi_grid &g, int end, int wraps, const int (&edges)[2], int z)
-    {
-        if (z < end || wraps) plane += (z == end ? 1 - end : 1) * g.sk * (int64_t)sizeof(T);
-        if (z < end && (z == edges[0] || z == edges[1])) plane = (const char *)pgi_plane<T>(g, z);
-    }
-    __device__ void fetch(T *to, int pitch, pairs own, const unsigned (&second)[SETS]) const
-    {
-        if (steady) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
-            return;
-        }
-        if (!aligned && own.all()) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
-            }
-            return;
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const char *const from = plane + row[r];
-            if (aligned && own.has(pairs::BESIDE, r)) {
-                pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, from);
-                continue;
-            }
-            if (own.has(pairs::FIRST, r)) pgi_copy_async<sizeof(T), 0>(to + r * pitch, from);
-            if (own.has(pairs::SECOND, r))
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
-        }
-    }
-    // What is never copied
-    static __device__ void clear(T *to, int pitch, pairs own)
-    {
-        for (int r = 0; r < ROWS; r++) {
-            if (!own.has(pairs::FIRST, r)) to[r * pitch] = 0;
-            if (!own.has(pairs::SECOND, r)) to[r * pitch + 1] = 0;
-        }
-    }
-};
-
-// Planes of u, with a halo of 1 but for its corners, and of f on their way to a tile's shared memory. Beyond an end
-// there are zeros, or the last point again: no window gives them any weight.
-template <class T, int FLAT> struct pgi_tile_streams {
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    enum { ROWS = tuned::ROWS, WIDE = tuned::WIDE, HALO = tuned::HALO, SETS = tuned::SETS };
-    const pgi_tile_job<T> &a;
-    const pgi_tile_place<T, FLAT> &p;
-    const pgi_tile_layout<T, FLAT> size;
-    T *const u_slots, *const f_slots;
-    pgi_supply<T, ROWS, SETS> u, f;
-    pgi_pairs<ROWS> pairs;
-    unsigned second[SETS];    // from the first column of a pair
-    int edge_at;              // where the thread's point of the halo lies in a plane, or -1
-    unsigned edge;
-
-    __device__ int column_of(int x) const { return pgi_nearest(x, a.b.axis[0].n, a.b.axis[0].periodic); }
-    __device__ int row_of(int y) const { return FLAT ? 0 : pgi_nearest(y, a.b.axis[1].n, a.b.axis[1].periodic); }
-    __device__ int plane_of(int z) const { return pgi_nearest(z, a.b.axis[2].n, a.b.axis[2].periodic); }
-    __device__ unsigned offset(const pgi_grid &g, int x, int y) const
-    {
-        return (unsigned)((row_of(y) * g.sj + column_of(x)) * (int64_t)sizeof(T));
-    }
-    // The thread's first point in a plane of u, and of f
-    __device__ int at() const { return (p.ty + HALO) * tuned::PITCH + p.tx + 2; }
-    __device__ int f_at() const { return p.ty * WIDE + p.tx; }
-    __device__ int edges() const { return 2 * HALO * WIDE + 2 * p.high; }    // points of the halo
-    __device__ int edge_of(int q, int *to) const
-    {
-        const int side = q - 2 * HALO * WIDE;
-        const int x = side < 0 ? q % WIDE : side < p.high ? -1 : (int)WIDE;
-        const int y = side >= 0 ? side % p.high : q < WIDE ? -1 : p.high;
-        *to = (y + HALO) * tuned::PITCH + x + 2;
-        return (int)offset(a.u, p.begin[0] + x, p.begin[1] + y);
-    }
-
-    __device__ pgi_tile_streams(const pgi_tile_job<T> &job, const pgi_tile_place<T, FLAT> &place, T *shared)
-        : a(job), p(place), size(place.high), u_slots(shared), f_slots(shared + size.f), pairs{0}
-    {
-        const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
-        const int z0 = p.begin[2];
-        u.plane = (const char *)pgi_plane<T>(a.u, z0);
-        f.plane = (const char *)pgi_plane<T>(a.rhs.f, z0);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
-            const bool there = FLAT || ay.periodic || p.y(2 * r) < ay.n;
-            pairs.add(pairs.FIRST, r, there && (ax.periodic || p.x(2 * r) < ax.n));
-            pairs.add(pairs.SECOND, r, there && (ax.periodic || p.x(2 * r) + 1 < ax.n));
-            pairs.add(pairs.BESIDE, r, there && next == x + 1 && x % 2 == 0);
-            u.row[r] = offset(a.u, p.x(2 * r), p.y(2 * r));
-            f.row[r] = offset(a.rhs.f, p.x(2 * r), p.y(2 * r));
-            second[r % SETS] = (unsigned)((next - x) * (int)sizeof(T));
-        }
-        const bool inside = p.begin[0] + WIDE <= ax.n && (FLAT || p.begin[1] + p.high <= ay.n);
-        u.aligned = pgi_pairs_aligned<T>(a.u);
-        f.aligned = pgi_pairs_aligned<T>(a.rhs.f);
-        u.steady = inside && u.aligned;
-        f.steady = inside && f.aligned;
-        edge_at = -1;
-        edge = p.thread < edges() ? (unsigned)edge_of(p.thread, &edge_at) : 0;
-        if (inside) return;
-        for (int q = 0; q < tuned::AHEAD + 2; q++) u.clear(u_slots + q * size.plane + at(), tuned::U_STEP, pairs);
-        for (int q = 0; q < tuned::AHEAD + 1; q++) f.clear(f_slots + q * size.f_plane + f_at(), tuned::F_STEP, pairs);
-    }
-    __device__ void fetch_u(int slot, int z)
-    {
-        T *const plane = u_slots + slot * size.plane;
-        u.fetch(plane + at(), tuned::U_STEP, pairs, second);
-        if (edge_at >= 0) pgi_copy_async<sizeof(T), 0>(plane + edge_at, u.plane + edge);
-        for (int q = p.thread + p.threads; q < edges(); q += p.threads) {    // of low tiles
-            int to;
-            const unsigned from = (unsigned)edge_of(q, &to);
-            pgi_copy_async<sizeof(T), 0>(plane + to, u.plane + from);
-        }
-        u.turn(a.u, a.there[0], a.wraps, a.edges, z + 1);
-    }
-    __device__ void fetch_f(int slot, int z)
-    {
-        f.fetch(f_slots + slot * size.f_plane + f_at(), tuned::F_STEP, pairs, second);
-        f.turn(a.rhs.f, a.there[1], a.wraps, a.edges, z + 1);
-    }
-};
-
-// The thread's points of the plane at work, what the plane below has more, and the rows of the operator.
-template <class T, int FLAT> struct pgi_tile_stencil {
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    typedef typename pgi_two<T>::type T2;
-    enum { ROWS = tuned::ROWS, SETS = tuned::SETS };
-    T down[ROWS][2], here[ROWS][2];
-    pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
-
-    __device__ explicit pgi_tile_stencil(const pgi_tile_streams<T, FLAT> &s)
-    {
-        const int z0 = s.p.begin[2], below = z0 > s.a.tiling.first ? z0 - 1 : s.a.below;
-        const char *const before = (const char *)pgi_plane<T>(s.a.u, below);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            here[r][0] = pgi_load((const T *)(s.u.plane + s.u.row[r]));
-            here[r][1] = pgi_load((const T *)(s.u.plane + (s.u.row[r] + s.second[r % SETS])));
-            down[r][0] = pgi_load((const T *)(before + s.u.row[r])) - here[r][0];
-            down[r][1] = pgi_load((const T *)(before + (s.u.row[r] + s.second[r % SETS]))) - here[r][1];
-        }
-    }
-    __device__ void find_rows(const pgi_tile_streams<T, FLAT> &s)
-    {
-        const T alpha = (T)s.a.b.state->alpha;
-#pragma unroll
-        for (int e = 0; e < 2 * SETS; e++) xr[e / 2][e & 1] = pgi_row_of(s.a.b.axis[0], s.column_of(s.p.x(e)));
-#pragma unroll
-        for (int r = 0; r < (FLAT ? 1 : (int)ROWS); r++) {
-            yr[r] = pgi_row_of(s.a.b.axis[1], s.row_of(s.p.y(2 * r)));
-            yr[r].reaction += alpha;
-        }
-    }
-    // f - A u of a plane of which u, `up` of the next one and f are in shared memory; moves on to the next plane.
-    __device__ void residual(const T *u, const T *up, const T *f, const pgi_row<T> &zr, T (&residual)[ROWS][2])
-    {
-        T above[ROWS][2];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const T2 v = *(const T2 *)(up + r * tuned::U_STEP);
-            above[r][0] = v.x, above[r][1] = v.y;
-        }
-        T south[2] = {0, 0}, north[2] = {0, 0};
-        if (!FLAT) {
-            const T2 v = *(const T2 *)(u - tuned::PITCH);
-            south[0] = v.x - here[0][0], south[1] = v.y - here[0][1];
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const T *const row = u + r * tuned::U_STEP;
-            const T2 right = *(const T2 *)(f + r * tuned::F_STEP);
-            const T west = row[-1] - here[r][0], middle = here[r][1] - here[r][0], east = row[2] - here[r][1];
-            if (!FLAT && r == ROWS - 1) {
-                const T2 v = *(const T2 *)(row + tuned::PITCH);
-                north[0] = v.x - here[r][0], north[1] = v.y - here[r][1];
-            } else if (!FLAT) {
-                north[0] = here[r < ROWS - 1 ? r + 1 : 0][0] - here[r][0];
-                north[1] = here[r < ROWS - 1 ? r + 1 : 0][1] - here[r][1];
-            }
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const T rise = above[r][c] - here[r][c];
-                const pgi_row<T> &x = xr[r % SETS][c], &y = yr[FLAT ? 0 : r];
-                const T au = pgi_sum(x, y, zr, (y.reaction + zr.reaction) + x.reaction, here[r][c], c ? -middle : west,
-                                     c ? east : middle, south[c], north[c], down[r][c], rise);
-                residual[r][c] = (c ? right.y : right.x) - au;
-                down[r][c] = -rise;
-                here[r][c] = above[r][c];
-                south[c] = -north[c];
-            }
-        }
-    }
-};
-
-// Marches through `count` planes of a tile, while planes to come are on their way to shared memory; a thread has two
-// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual) with what the
-// thread's points have of rhs - A u in plane q. One barrier a plane.
-template <class T, int FLAT, class Begin, class Body>
-static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, T *shared,
-                                             int count, Begin begin, Body body)
-{
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    enum { ROWS = tuned::ROWS, AHEAD = tuned::AHEAD };
-    __shared__ pgi_row<T> z_rows[tuned::PLANES + PGI_TAPS];
-    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const int z0 = p.begin[2];
-    pgi_tile_streams<T, FLAT> streams(a, p, shared);
-    pgi_tile_stencil<T, FLAT> stencil(streams);
-    streams.fetch_u(0, z0);
-    for (int q = 0; q < AHEAD; q++) {
-        streams.fetch_u(q + 1, z0 + q + 1);
-        streams.fetch_f(q, z0 + q);
-        pgi_copy_commit();
-    }
-    for (int q = p.thread; q < count; q += p.threads) z_rows[q] = pgi_row_of(az, streams.plane_of(z0 + q));
-    stencil.find_rows(streams);
-    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
-    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
-    const bool touched = mask & ((p.begin[0] == 0 || p.begin[0] + tuned::WIDE >= ax.n ? 3u : 0u) |
-                                 (p.begin[1] == 0 || p.begin[1] + p.high >= ay.n ? 12u : 0u) |
-                                 (z0 == 0 || z0 + count >= az.n ? 48u : 0u));
-    int slot = 0, f_slot = 0;    // of plane z0 + q
-    for (int q = 0; q < count; q++) {
-        pgi_copy_wait<AHEAD - 1>();
-        __syncthreads();
-        const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
-        begin(q);
-        streams.fetch_u(slot > 0 ? slot - 1 : AHEAD + 1, z0 + q + AHEAD + 1);
-        streams.fetch_f(f_slot > 0 ? f_slot - 1 : (int)AHEAD, z0 + q + AHEAD);
-        pgi_copy_commit();
-        T residual[ROWS][2];
-        stencil.residual(streams.u_slots + slot * streams.size.plane + streams.at(),
-                         streams.u_slots + next_slot * streams.size.plane + streams.at(),
-                         streams.f_slots + f_slot * streams.size.f_plane + streams.f_at(), z_rows[q], residual);
-        if (mean != 0)
-#pragma unroll
-            for (int e = 0; e < 2 * ROWS; e++) residual[e / 2][e & 1] -= mean;
-        if (touched) {
-            const int k = streams.plane_of(z0 + q);
-#pragma unroll
-            for (int e = 0; e < 2 * ROWS; e++)
-                residual[e / 2][e & 1] = pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0,
-                                                       streams.column_of(p.x(e)), streams.row_of(p.y(e)), k);
-        }
-        body(q, residual);
-        slot = next_slot;
-        f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
-    }
-    pgi_copy_wait<0>();
-}
+// ---- the residual, restricted ----
 
 // Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
 template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
@@ -8560,231 +8202,226 @@ template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_tr
     return row;
 }
 
-// What a plane of residuals contributes to the coarse planes of a tile: to number `slot` of them and to the next one.
-template <class T> struct pgi_contribution {
-    int slot;
-    T w0, w1;
-};
-
-struct pgi_restricted {
-    int last;            // planes beyond its own that a slab restricts from
-    int wide;            // threads that share a coarse row, as a shift
-    double *partials;    // for the norm
+// A tile restricts the windows that begin in its own points, from a block's: some more.
+template <class T> struct pgi_restriction_job {
+    pgi_transfers<T> tr;
+    pgi_vectors g;    // u and f
+    pgi_grid coarse;
+    pgi_tiling tiling;
+    int last;              // planes beyond its own that a tile restricts from
+    int split, edge[2];    // among ranks: the planes with which memory of its own begins and ends
+    double *partials;      // for the norm
     pgi_state *state;
 };
 
-// The windows of a tile along each axis, and what its planes contribute, in shared memory.
-template <class T, int FLAT> struct pgi_restriction_tables {
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    enum { PLANES = tuned::PLANES };
-    pgi_contribution<T> planes[PLANES + PGI_TAPS];
-    pgi_taps<T> x[tuned::WIDE], y[tuned::HIGH], z[PLANES + 2];
+// Threads that a multiprocessor holds, with the registers that a form needs
+template <int FORM> static constexpr int pgi_restriction_threads() { return FORM == PGI_FORM_EVEN ? 768 : 512; }
 
-    // end: of the tile's own points; count: planes. Ends with a barrier.
-    __device__ void fill(const pgi_tile_place<T, FLAT> &p, const pgi_transfers<T> &tr, const int end[3], int count)
-    {
-        const int z0 = p.begin[2], own = end[2] - z0;
-        for (int q = p.thread; q < tuned::WIDE; q += p.threads) x[q] = pgi_taps_of(tr.axis[0], p.begin[0], end[0], q);
-        for (int q = p.thread; q < p.high; q += p.threads) y[q] = pgi_taps_of(tr.axis[1], p.begin[1], end[1], q);
-        for (int q = p.thread; q < own + 2; q += p.threads) z[q] = pgi_taps_of(tr.axis[2], z0, end[2], q);
-        __syncthreads();
-        for (int q = p.thread; q < count; q += p.threads) {
-            const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
-            pgi_contribution<T> plane = {0, 0, 0};
-            for (int m = near > 0 ? near : 0;; m++) {
-                const int in = z0 + q - z[m].first, next = z0 + q - z[m + 1].first;
-                if (z[m].coarse < 0 || in < 0) break;
-                plane.slot = m;
-                plane.w0 = in < PGI_TAPS ? z[m].w[in] : (T)0;
-                plane.w1 = z[m + 1].coarse >= 0 && next >= 0 && next < PGI_TAPS ? z[m + 1].w[next] : (T)0;
-                if (plane.w0 != 0) break;
-            }
-            planes[q] = plane;
-        }
-    }
-    // Whether window q begins at the even point 2 q and has the weights of window 0, two or three
-    static __device__ bool alike(const pgi_taps<T> *taps, int q, int begin)
-    {
-        const pgi_taps<T> &t = taps[q];
-        bool same = t.first == begin + 2 * q && t.w[PGI_TAPS - 1] == 0;
-        for (int e = 0; e < PGI_TAPS - 1; e++) same = same && t.w[e] == taps[0].w[e];
-        return t.coarse < 0 || same;
-    }
-    // Whether all windows of rows and columns are alike. One barrier.
-    __device__ bool regular(const pgi_tile_place<T, FLAT> &p) const
-    {
-        bool is = true;
-        for (int q = p.thread; q < tuned::WIDE && is; q += p.threads)
-            is = q < tuned::WIDE / 2 ? alike(x, q, p.begin[0]) : x[q].coarse < 0;
-        for (int q = p.thread; q < p.high && is; q += p.threads)
-            is = q < p.high / 2 ? alike(y, q, p.begin[1]) : y[q].coarse < 0;
-        return __syncthreads_and(is && x[0].coarse >= 0 && y[0].coarse >= 0) != 0;
-    }
+// What a fine plane contributes to the coarse plane under way and to the one after it; whether it completes the former
+template <class T> struct pgi_contribution {
+    T weight[2];
+    int last;
 };
 
-// Restricts the planes of a tile as they come: sums along z in registers; a coarse plane that is complete goes to
-// shared memory, and is restricted along x and y in the next step. Where the windows are alike, a thread's pairs of
-// columns and rows have a coarse point each: a third column is the next lane's, a third row the next warp's.
-template <class T, int FLAT> struct pgi_plane_restriction {
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    typedef typename pgi_two<T>::type T2;
-    enum { ROWS = tuned::ROWS, SUM_PITCH = tuned::SUM_PITCH, MAY = !FLAT && sizeof(T) == 8 };
-    const pgi_tile_place<T, FLAT> &p;
-    const pgi_restriction_tables<T, FLAT> &tables;
-    const pgi_grid coarse_f;
-    T *const sums;
-    const int plane, wide, most;    // size of a plane of sums; see pgi_restricted; most taps along x and y
-    bool regular, third_x, third_y;
-    T sum[ROWS][2], following[ROWS][2], pending;
-    int open, ready;    // the first coarse plane under way, and the one to be restricted along x and y
-
-    __device__ pgi_plane_restriction(const pgi_tile_place<T, FLAT> &place, const pgi_restriction_tables<T, FLAT> &t,
-                                     const pgi_grid &f, T *shared, int size, int across, int taps)
-        : p(place), tables(t), coarse_f(f), sums(shared), plane(size), wide(across), most(taps), pending(0), open(0),
-          ready(-1)
+// A tile's windows along each axis, and two planes of its sums along z, in shared memory: such a plane is restricted
+// along x and y when it is complete, and as they take turns, one barrier for each will do.
+template <class T> struct pgi_restriction_tile {
+    enum { C = 16 / (int)sizeof(T) };
+    typedef pgi_lanes<T, C> values;
+    int begin[3], end[3], fine_planes;    // of its own points; and those beyond that reach into its windows
+    int windows[3], pitch, size, open;    // along each axis; of a plane of sums; the coarse plane under way
+    pgi_taps<T> *window[3];
+    pgi_contribution<T> *planes;
+    T *sums;
+    // Lays out shared memory for a block of so many columns and rows. Returns its bytes. Beyond a block's points there
+    // are zeros, for shorter windows have weights of 0.
+    PGI_HD int layout(const pgi_restriction_job<T> &job, int wide, int high, void *shared)
     {
-        regular = MAY && t.regular(p);    // in f32 it costs registers that are not there
-        third_x = t.x[0].w[2] != 0, third_y = t.y[0].w[2] != 0;
-#pragma unroll
-        for (int e = 0; e < 2 * ROWS; e++) sum[e / 2][e & 1] = following[e / 2][e & 1] = 0;
-    }
-    __device__ void store(int r, int at, T v) const    // the coarse point of rows r and r + 1
-    {
-        const int i = tables.x[p.tx / 2].coarse, j = tables.y[(p.ty + r) / 2].coarse;
-        if (i >= 0 && j >= 0) pgi_data<T>(coarse_f)[i + j * coarse_f.sj + tables.z[at].coarse * coarse_f.sk] = v;
-    }
-    __device__ void next_sums()
-    {
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
-    }
-    __device__ void finish_regular()
-    {
-        const T *const wx = tables.x[0].w, *const wy = tables.y[0].w;
-        T line[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            line[r] = wx[0] * sum[r][0] + wx[1] * sum[r][1];
-            if (third_x) line[r] += wx[2] * __shfl_down_sync(0xffffffffu, sum[r][0], 1);
+        const int span[3] = {wide, high, job.tiling.own[2]};
+        pitch = (wide + PGI_TAPS - 1 + C - 1) / C * C;
+        size = pitch * (high > 1 ? high + PGI_TAPS - 1 : 1);
+        sums = (T *)shared;
+        char *at = (char *)(sums + 2 * size);
+        for (int a = 0; a < 3; a++) {
+            const pgi_transfer<T> &t = job.tr.axis[a];
+            windows[a] = (int)((int64_t)span[a] * t.nc / t.nf) + 3;
+            window[a] = (pgi_taps<T> *)at;
+            at += windows[a] * sizeof(pgi_taps<T>);
         }
-        next_sums();
-#pragma unroll
-        for (int r = 0; r < ROWS; r += 2) {
-            T v = wy[0] * line[r] + wy[1] * line[r + 1 < ROWS ? r + 1 : r];
-            if (third_y && r + 2 < ROWS) v += wy[2] * line[r + 2 < ROWS ? r + 2 : r];
-            if (third_y && r + 2 == ROWS)
-                pending = v;
-            else
-                store(r, open, v);
+        planes = (pgi_contribution<T> *)at;
+        at += (job.tiling.own[2] + job.last) * sizeof *planes;
+        return (int)(at - (char *)shared);
+    }
+    static __device__ int thread() { return (int)(threadIdx.x + blockDim.x * threadIdx.y); }
+    static __device__ int threads() { return (int)(blockDim.x * blockDim.y); }
+    __device__ void start(const pgi_box<T> &b, const pgi_restriction_job<T> &job, T *shared)
+    {
+        const pgi_tiling &h = job.tiling;
+        layout(job, C * (int)blockDim.x, (int)blockDim.y, shared);
+        pgi_tile_begin(h, blockIdx.x, begin);
+        PGI_ROLLED
+        for (int a = 0; a < 3; a++) {
+            const int first = a == 2 ? h.first : 0, n = a == 2 ? h.end : b.axis[a].n, next = begin[a] + h.own[a];
+            end[a] = next < n && (begin[a] - first) / h.own[a] < h.tiles[a] - 1 ? next : n;
+            for (int q = thread(); q < windows[a]; q += threads())
+                window[a][q] = pgi_taps_of(job.tr.axis[a], begin[a], end[a], q);
         }
-        if (third_y) sums[(open & 1) * plane + p.thread] = line[0];
-        ready = third_y ? open : -1;
+        fine_planes = end[2] - begin[2] + job.last;
+        if (!b.axis[2].periodic && fine_planes > b.axis[2].n - begin[2]) fine_planes = b.axis[2].n - begin[2];
+        for (int q = thread(); q < 2 * size; q += threads()) sums[q] = 0;
+        for (int q = thread(); q < fine_planes; q += threads()) planes[q] = {{0, 0}, 0};
+        __syncthreads();
+        for (int a = 0; a < 3; a++)
+            while (windows[a] > 0 && window[a][windows[a] - 1].coarse < 0) windows[a]--;
+        for (int q = thread(); q < windows[2]; q += threads()) find_planes(q);
+        open = 0;
+        __syncthreads();
+    }
+    static __device__ int last_of(const pgi_taps<T> &w)    // fine plane
+    {
+        int last = PGI_TAPS - 1;
+        while (last > 0 && w.w[last] == 0) last--;
+        return w.first + last;
+    }
+    // What window q has from planes: from those of the window before it as well, it is the next one.
+    __device__ void find_planes(int q)
+    {
+        const pgi_taps<T> &w = window[2][q];
+        const int before = q > 0 ? last_of(window[2][q - 1]) : begin[2] - 1, last = last_of(w);
+        for (int k = w.first; k <= last; k++) planes[k - begin[2]].weight[k > before ? 0 : 1] = w.w[k - w.first];
+        planes[last - begin[2]].last = 1;
+    }
+    template <int TAPS> __device__ void along_x_and_y(const pgi_restriction_job<T> &job, const T *from) const
+    {
+        T *const to = pgi_data<T>(job.coarse) + window[2][open].coarse * job.coarse.sk;
+        for (int row = (int)threadIdx.y; row < windows[1]; row += (int)blockDim.y)
+            for (int column = (int)threadIdx.x; column < windows[0]; column += (int)blockDim.x) {
+                const pgi_taps<T> &x = window[0][column], &y = window[1][row];
+                const T *const first = from + (y.first - begin[1]) * pitch + x.first - begin[0];
+                T v = 0;
+                PGI_UNROLLED
+                for (int j = 0; j < TAPS; j++) {
+                    if (blockDim.y == 1 && j > 0) continue;
+                    T line = 0;
+                    PGI_UNROLLED
+                    for (int i = 0; i < TAPS; i++) line += x.w[i] * first[j * pitch + i];
+                    v += y.w[j] * line;
+                }
+                to[x.coarse + y.coarse * job.coarse.sj] = v;
+            }
+    }
+    __device__ void finish(const pgi_restriction_job<T> &job, const values &sum)
+    {
+        T *const from = sums + (open & 1) * size;
+        *(values *)(from + (int)threadIdx.y * pitch + C * (int)threadIdx.x) = sum;
+        __syncthreads();
+        const int taps[2] = {job.tr.axis[0].most_taps, job.tr.axis[1].most_taps};
+        if (taps[0] <= 2 && taps[1] <= 2)
+            along_x_and_y<2>(job, from);
+        else if (taps[0] <= 3 && taps[1] <= 3)
+            along_x_and_y<3>(job, from);
+        else
+            along_x_and_y<PGI_TAPS>(job, from);
         open++;
     }
-    __device__ void finish()    // the first coarse plane under way is complete
-    {
-        if (MAY && regular) {
-            finish_regular();
-            return;
-        }
-        T *const to = sums + (open & 1) * plane + p.ty * SUM_PITCH + p.tx;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            T2 v;
-            v.x = sum[r][0], v.y = sum[r][1];
-            *(T2 *)(to + r * tuned::SUM_STEP) = v;
-        }
-        next_sums();
-        ready = open++;
-    }
-    template <int TAPS> __device__ void along_x_and_y() const
-    {
-        for (int q = p.thread; q < p.high << wide; q += p.threads) {
-            const pgi_taps<T> &xt = tables.x[q & ((1 << wide) - 1)], &yt = tables.y[q >> wide];
-            if (xt.coarse < 0 || yt.coarse < 0) continue;
-            const T *const from =
-                sums + (ready & 1) * plane + (yt.first - p.begin[1]) * SUM_PITCH + xt.first - p.begin[0];
-            T v = 0;
-#pragma unroll
-            for (int j = 0; j < TAPS; j++) {
-                T line = 0;
-#pragma unroll
-                for (int o = 0; o < TAPS; o++) line += xt.w[o] * from[j * SUM_PITCH + o];
-                v += yt.w[j] * line;
-            }
-            pgi_data<T>(coarse_f)[xt.coarse + yt.coarse * coarse_f.sj + tables.z[ready].coarse * coarse_f.sk] = v;
-        }
-    }
-    __device__ void restrict_ready()
-    {
-        if (ready < 0) return;
-        if (MAY && regular)
-            store(ROWS - 2, ready,
-                  pending + tables.y[0].w[2] * sums[(ready & 1) * plane + (p.thread + tuned::LANES) % p.threads]);
-        else if (most <= 2)
-            along_x_and_y<2>();
-        else if (most == 3)
-            along_x_and_y<3>();
-        else
-            along_x_and_y<PGI_TAPS>();
-        ready = -1;
-    }
-    __device__ void add(int q, const T (&residual)[ROWS][2])
-    {
-        const pgi_contribution<T> to = tables.planes[q];
-        if (open < to.slot) finish();
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                sum[r][c] += to.w0 * residual[r][c];
-                following[r][c] += to.w1 * residual[r][c];
-            }
-    }
-    __device__ void finish_all()
-    {
-        while (ready >= 0 || tables.z[open].coarse >= 0) {
-            __syncthreads();
-            restrict_ready();
-            if (tables.z[open].coarse >= 0) finish();
-        }
-    }
 };
 
-// Computes f = R (rhs - A u) on the coarse level, and (NORM) the norm of rhs - A u. Moves 2 1/8 words a fine point.
-// Nothing overlaps. As a run-time flag NORM takes 2 to 4 % of a V-cycle.
-template <class T, int FLAT, int NORM>
-static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
-    pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
-                                      const pgi_restricted job)
+// The columns of a thread. live: they are there; own: and the tile's own. NORM: sums up what its own points have.
+template <class T, int FORM, int WHOLE, int NORM>
+static __device__ __forceinline__ void pgi_restrict_columns(const typename pgi_operand<T, FORM>::type &o,
+                                                            const pgi_restriction_job<T> &job,
+                                                            pgi_restriction_tile<T> &tile, const pgi_march_at &at,
+                                                            int live, int own, double *sum_of_norm)
 {
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    PGI_DYNAMIC_SHARED(T, shared);
-    __shared__ pgi_restriction_tables<T, FLAT> tables;
-    const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
-    const pgi_tile_layout<T, FLAT> size(p.high);
-    int end[3];    // of the tile's own points
-    for (int d = 0; d < 3; d++) {
-        const int first = d == 2 ? a.tiling.first : 0, n = d == 2 ? a.tiling.end : a.b.axis[d].n,
-                  next = p.begin[d] + a.tiling.own[d];
-        end[d] = next < n && (p.begin[d] - first) / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
+    typedef pgi_row_access<T, WHOLE> access;
+    enum { C = access::C };
+    const access row = {at.count};
+    const pgi_axis<T> &axis = o.box().axis[2];
+    const pgi_state *const state = o.b.state;
+    const int norm = state->stop.norm, own_planes = tile.end[2] - tile.begin[2];
+    pgi_lanes<T, C> sum = {}, following = {};
+    pgi_march_values<T, WHOLE> x;
+    pgi_march_form<T, FORM, WHOLE> a;
+    x.row = row;
+    const pgi_grid &u = job.g.v[0], &f = job.g.v[1];
+    const int64_t step[2] = {u.sk * (int64_t)sizeof(T), f.sk * (int64_t)sizeof(T)};
+    const auto points = [&](const pgi_grid &g, int k) {
+        return (const char *)(pgi_plane<T>(g, k) + at.i + at.j * g.sj);
+    };
+    const auto plane_of = [&](int z) { return job.split ? z : pgi_nearest(z, axis.n, axis.periodic); };
+    int z = tile.begin[2], k = pgi_nearest(z, axis.n, axis.periodic);
+    const char *p = NULL, *right = NULL;
+    if (live) {
+        p = points(u, plane_of(z)), right = points(f, plane_of(z));
+        x.before = row.load(points(u, plane_of(z) + o.below(2, k)), 0), x.now = row.load(p, 0);
+        a.begin(o, row, at, k, 0);
     }
-    const int own = end[2] - p.begin[2], count = own + job.last;
-    for (int q = p.thread; q < 2 * size.sum; q += p.threads) shared[size.sums + q] = 0;
-    tables.fill(p, tr, end, count);
-    const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
-    pgi_plane_restriction<T, FLAT> restriction(p, tables, coarse_f, shared + size.sums, size.sum, job.wide, most);
-    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, NORM, p.before(end[0], end[1]));
-    pgi_march_tile<T, FLAT>(
-        a, p, shared, count, [&](int) { restriction.restrict_ready(); },
-        [&](int q, const T(&residual)[tuned::ROWS][2]) {
-            if (NORM && q < own) p.add_to(norm, a.b, p.begin[2] + q, residual);
-            restriction.add(q, residual);
-        });
-    restriction.finish_all();
-    if (NORM) pgi_finish_norm(norm.sum, job.partials, job.state);
+    PGI_ROLLED
+    for (int q = 0; q < tile.fine_planes; q++, z++) {
+        const pgi_contribution<T> to = tile.planes[q];
+        // Beyond an end, and of ranks' ghosts, the next plane may be elsewhere.
+        const bool turns = z + 1 == axis.n || z + 1 == job.edge[0] || z + 1 == job.edge[1];
+        if (live) {
+            if (q + 3 < tile.fine_planes) pgi_ask_for(p + 3 * step[0]), pgi_ask_for(right + 2 * step[1]);
+            x.template load<0>(p, turns ? points(u, plane_of(z) + o.above(2, k)) : p + step[0], at, u.sj);
+            const pgi_lanes<T, C> values = row.load(right, 0);
+            a.load(o, row, at, k, 0);
+            T au[C] = {0}, none[C];
+            a.template multiply<0>(o, x, at, k, NULL, au, none);
+            PGI_UNROLLED
+            for (int m = 0; m < C; m++) {
+                const T r = WHOLE || m < at.count ? a.right(o, at, values.v[m], m, k) - au[m] : (T)0;
+                sum.v[m] += to.weight[0] * r, following.v[m] += to.weight[1] * r;
+                if (NORM && own && q < own_planes)
+                    pgi_add_to_norm(sum_of_norm, norm, a.weight_of(o, at, m, k), state->unit_of_sums * (double)r);
+            }
+            x.before = x.now, x.now = x.above;
+            p += step[0], right += step[1], k++;
+            if (turns) {
+                k = pgi_nearest(z + 1, axis.n, axis.periodic);
+                p = points(u, plane_of(z + 1)), right = points(f, plane_of(z + 1));
+            }
+        }
+        if (!to.last) continue;
+        tile.finish(job, sum);
+        sum = following, following = {};
+    }
+}
+
+// Computes f = R (f - A u) on the coarse level, and (NORM) the norm of f - A u   Words: 2 1/8 a fine point
+// Block: threads with 16 bytes of a row each, marching in z   Shared: see pgi_restriction_tile   Overlap: none
+// Where windows are longer than what is coarsened, tiles overlap.
+template <class T, int FORM, int NORM> static __global__ void __launch_bounds__(pgi_restriction_threads<FORM>(), 1)
+    pgi_restrict_residual_tile_kernel(const __grid_constant__ typename pgi_operand<T, FORM>::type o,
+                                      const __grid_constant__ pgi_restriction_job<T> job)
+{
+    enum { C = 16 / (int)sizeof(T) };
+    PGI_DYNAMIC_SHARED(T, shared);
+    pgi_restriction_tile<T> tile;
+    tile.start(o.b, job, shared);
+    pgi_await();
+    int n[3], at[3] = {tile.begin[0] + C * (int)threadIdx.x, tile.begin[1] + (int)threadIdx.y, tile.begin[2]};
+    const int own = at[0] < tile.end[0] && at[1] < tile.end[1];
+    int live = 1;
+    unsigned touched = 0;
+    for (int d = 0; d < 3; d++) {
+        const int covers = d == 0 ? C * (int)blockDim.x : d == 1 ? (int)blockDim.y : tile.fine_planes;
+        n[d] = o.b.axis[d].n;
+        touched |= ((tile.begin[d] == 0 ? 1u : 0u) | (tile.begin[d] + covers >= n[d] ? 2u : 0u)) << 2 * d;
+        if (d < 2 && at[d] >= n[d]) {
+            at[d] -= n[d];    // once around a periodic axis
+            live = live && o.b.axis[d].periodic && n[d] % (d == 0 ? (int)C : 1) == 0;
+        }
+    }
+    const int left = n[0] - at[0];
+    const pgi_march_at points = pgi_march_at_of(o, at[0], at[1], left < C ? left : (int)C);
+    double norm = 0;
+    if (pgi_rows_fit<T, pgi_of_residual<T>>(job.g, n[1]) && !(o.mask() & touched) &&
+        (n[0] % C == 0 || tile.begin[0] + C * (int)blockDim.x <= n[0]))
+        pgi_restrict_columns<T, FORM, 1, NORM>(o, job, tile, points, live, own, &norm);
+    else
+        pgi_restrict_columns<T, FORM, 0, NORM>(o, job, tile, points, live, own, &norm);
+    if (NORM) pgi_finish_norm(norm, job.partials, job.state);
 }
 
 // ---- transfers of full multigrid ----
@@ -9456,54 +9093,6 @@ static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3],
     h->first = range.first, h->end = range.end;
     h->tiles[2] = (range.end - range.first + h->own[2] - 1) / h->own[2];
     return columns * h->tiles[2];
-}
-
-// Chooses the tiles of a residual that is restricted; reach: points that a tile needs beyond its own. Returns the bytes
-// of shared memory, 0: this level takes other kernels.
-template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, const pgi_level *l, pgi_grid u,
-                                                          pgi_rhs rhs, const int reach[3], pgi_tile_job<T> *a,
-                                                          int *high)
-{
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    const int tables = (tuned::PLANES + PGI_TAPS) * (int)(sizeof(pgi_row<T>) + sizeof(pgi_contribution<T>)) +
-                       (tuned::WIDE + tuned::HIGH + tuned::PLANES + 2) * (int)sizeof(pgi_taps<T>);
-    const auto bytes = [&](int rows) {
-        const pgi_tile_layout<T, FLAT> size(rows);
-        return (int)sizeof(T) * size.end;
-    };
-    *high = tuned::HIGH;
-    while (*high > 16 && bytes(*high) + tables > s->shared_limit) *high /= 2;
-    if (bytes(*high) + tables > s->shared_limit) return 0;
-    if (!pgi_plane_fits<T>(u, l->n) || !pgi_plane_fits<T>(rhs.f, l->n)) return 0;
-    memset(a, 0, sizeof *a);
-    a->b = pgi_box_of(l, T());
-    a->u = u;
-    a->rhs = rhs;
-    const int most = l->part.most_windows;
-    pgi_tiling *const h = &a->tiling;
-    h->first = l->part.windows[0], h->end = l->part.windows[1];
-    a->wraps = a->b.axis[2].periodic && !l->part.split;
-    for (int q = 0; q < 2; q++) {    // a plane more of u than of f
-        const int end = l->part.hi + l->part.restriction + 1 - q;
-        a->there[q] = l->part.split && (l->part.period || end < l->n[2]) ? end : l->n[2];
-    }
-    if (l->part.split) a->edges[0] = l->part.lo, a->edges[1] = l->part.hi;
-    a->below = h->first > 0 || l->part.period ? h->first - 1 : a->wraps ? l->n[2] - 1 : 0;
-    const int span[2] = {tuned::WIDE, *high};
-    for (int d = 0; d < 2; d++) {
-        h->own[d] = FLAT && d == 1 ? 1 : (span[d] - reach[d]) & ~1;    // pairs of columns stay pairs
-        h->tiles[d] = pgi_tiles_of(l->n[d], a->b.axis[d].periodic, span[d], h->own[d]);
-    }
-    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
-    double best = 1e300;
-    for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
-        const int64_t tiles = columns * ((most + planes - 1) / planes);
-        const double cost = (double)pgi_rounds(tiles, resident) * (planes + reach[2] + 10);
-        if (cost < best) best = cost, h->own[2] = planes;
-    }
-    h->tiles[2] = (h->end - h->first + h->own[2] - 1) / h->own[2];
-    a->most = (int)columns * ((most + h->own[2] - 1) / h->own[2]);
-    return bytes(*high);
 }
 
 // Blocks of a reduction; few of one that is nearly always over at once.
@@ -10210,31 +9799,64 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
     return u;
 }
 
-template <class T, int FLAT, int NORM>
-static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const pgi_level *coarse)
+// Chooses the tiles of blocks of so many threads, of which a multiprocessor holds `resident`. Returns the most blocks
+// that any rank has; 0 where a tile does not do: around a periodic axis it would wrap more than once, or within the
+// points of a thread.
+template <class T> static int64_t pgi_plan_restriction(const pg_solver *s, const pgi_level *l, const int reach[3],
+                                                       dim3 threads, int resident, pgi_tiling *h)
 {
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    const pgi_transfers<T> &t = pgi_transfers_of(l, T());
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    pgi_tile_job<T> a;
-    pgi_restricted job = {0, 0, s->partials, s->state};
-    int reach[3], high;
-    for (int d = 0; d < 3; d++) {
-        if (b.axis[d].periodic && l->n[d] < 32 && (l->n[d] > 1 || d == 2)) return 0;    // planes wrap around once
-        reach[d] = pgi_reach(t.axis[d]);
+    enum { C = 16 / (int)sizeof(T) };
+    const pgi_axis<T> *const axis = pgi_box_of(l, T()).axis;
+    const int most = l->part.most_windows, n = l->n[0], span[2] = {C * (int)threads.x, (int)threads.y};
+    if (axis[0].periodic && reach[0] > 0 && n % C) return 0;
+    for (int d = 0; d < 3; d++)
+        if (axis[d].periodic && l->n[d] < 32 && (l->n[d] > 1 || d == 2)) return 0;
+    h->own[0] = (span[0] - reach[0]) / C * C;
+    h->own[1] = span[1] == 1 ? 1 : (span[1] - reach[1]) / 2 * 2;
+    for (int d = 0; d < 2; d++) h->tiles[d] = pgi_tiles_of(l->n[d], axis[d].periodic, span[d], h->own[d]);
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], together = (int64_t)s->multiprocessors * resident;
+    int64_t best = INT64_MAX;
+    for (int planes = 2; planes <= PGI_MARCH; planes += 2) {
+        const int64_t cost = pgi_rounds(columns * ((most + planes - 1) / planes), together) * (planes + reach[2] + 10);
+        if (cost < best) best = cost, h->own[2] = planes;
     }
-    const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, &a, &high);
-    if (!bytes) return 0;
-    job.last = reach[2];
-    const pgi_transfer<T> &tx = t.axis[0];
-    const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
-    while (1 << job.wide < tuned::WIDE && 1 << job.wide < (most * tx.nc + tx.nf - 1) / tx.nf) job.wide++;
-    const int64_t blocks = pgi_tiles_in(a.tiling);
-    if (NORM && a.most > s->partials_capacity) return 0;
-    const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT, NORM>;
-    PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, t,
-                      coarse->f, job);
+    h->first = l->part.windows[0], h->end = l->part.windows[1];
+    h->tiles[2] = (h->end - h->first + h->own[2] - 1) / h->own[2];
+    return columns * ((most + h->own[2] - 1) / h->own[2]);
+}
+
+// Restricts the residual in tiles. Returns 0: they do not do here, or there is no room for the sums of the norm. Tiles
+// that overlap are nearly square; others have long rows.
+template <class T, int FORM> static int pgi_launch_restriction(pg_solver *s, const pgi_level *l,
+                                                               const typename pgi_operand<T, FORM>::type &o, pgi_grid u,
+                                                               pgi_grid f, const pgi_level *coarse, int norm)
+{
+    enum { C = 16 / (int)sizeof(T), TOGETHER = pgi_restriction_threads<FORM>() };
+    const pgi_transfers<T> &tr = pgi_transfers_of(l, T());
+    const int reach[3] = {pgi_reach(tr.axis[0]), pgi_reach(tr.axis[1]), pgi_reach(tr.axis[2])}, split = l->part.split;
+    const dim3 threads = l->n[1] == 1 ? dim3(256) : reach[1] > 0 ? dim3(16, 16) : dim3(32, TOGETHER / 64);
+    pgi_restriction_job<T> job = {tr, {{u, f}}, coarse->f, {{0}}, reach[2], split, {-1, -1}, s->partials, s->state};
+    if (split) job.edge[0] = l->part.lo, job.edge[1] = l->part.hi;
+    const int64_t most =
+        pgi_plan_restriction<T>(s, l, reach, threads, TOGETHER / (int)(threads.x * threads.y), &job.tiling);
+    if (most == 0 || (norm && most > s->partials_capacity)) return 0;
+    pgi_restriction_tile<T> tile;
+    const int bytes = tile.layout(job, C * (int)threads.x, (int)threads.y, NULL);
+    const auto kernel =
+        norm ? pgi_restrict_residual_tile_kernel<T, FORM, 1> : pgi_restrict_residual_tile_kernel<T, FORM, 0>;
+    PGI_LAUNCH_EARLY(s, pgi_tiles_in(job.tiling), threads, bytes, kernel, o, job);
     return 1;
+}
+
+// f - A u of a large level, restricted in one pass over memory. Returns 0: not by tiles.
+template <class T> static int pgi_restrict_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                    const pgi_level *coarse, int norm)
+{
+    pgi_even_march<T> o;
+    memset(&o, 0, sizeof o);
+    o.b = pgi_box_of(l, T()), o.faces = rhs.faces;
+    return pgi_find_even(&o) ? pgi_launch_restriction<T, PGI_FORM_EVEN>(s, l, o, u, rhs.f, coarse, norm)
+                             : pgi_launch_restriction<T, PGI_FORM_BOX>(s, l, o, u, rhs.f, coarse, norm);
 }
 
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
@@ -10255,9 +9877,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         pgi_exchange_once(s, l, PGI_LASTING_U, u, pgi_ghosts_of_residual(part), sizeof(T));
         pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, part.restriction, sizeof(T));
     }
-    const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
-               plain = flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>;
-    if (with_norm && tiles && summing(s, l, u, rhs, coarse)) {
+    if (with_norm && tiles && pgi_restrict_in_tiles<T>(s, l, u, rhs, coarse, 1)) {
         pgi_combine_ranks_on_gpu(s, l, s->state->sums, 0, 4);
         return pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
     }
@@ -10274,7 +9894,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
         return;
     }
-    if (!tiles || !plain(s, l, u, rhs, coarse))
+    if (!tiles || !pgi_restrict_in_tiles<T>(s, l, u, rhs, coarse, 0))
         pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !apart);
     else
         pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
