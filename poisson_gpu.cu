@@ -628,7 +628,6 @@ enum pgi_krylov_vector {
 #define PGI_ENUM_(NAME, TYPE) NAME,
 // The last two: on GPUs
 enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_CG_DIRECTION_AMONG_CELLS, PGI_CG_DESCENT_AMONG_CELLS };
-#undef PGI_ENUM_
 struct pgi_vectors {
     pgi_grid v[10];
 };
@@ -651,29 +650,32 @@ enum pgi_krylov_step {
     PGI_PIPEBICG_STEPS
 };
 
-enum pgi_gate_kind {
-    PGI_GO,
-    PGI_UNSETTLED,
-    PGI_VALID,
-    PGI_UNWRITTEN,
-    PGI_SOUND,
-    PGI_VERIFY,
-    PGI_SHIFTED,
-    PGI_RESUMED,
-    PGI_AHEAD,
-    PGI_KEEP,
-    PGI_BACK,
-    PGI_NOTE,
-    PGI_STORE,
-    PGI_WORSE,
-    PGI_BEGUN,
-    PGI_LOOSE,
-    PGI_CLOSED,
-    PGI_INNER,
-    PGI_PAIR,
-    PGI_FOUR,
-    PGI_EIGHT
-};
+// Whether a loop goes on, see pgi_gate; after the first two the monitor is called.
+#define PGI_GATES(X)                                                                                                   \
+    X(PGI_GO, st->go)                                                                                                  \
+    X(PGI_UNSETTLED, st->go || (!st->centred && st->outcome != PG_NOT_A_NUMBER))                                       \
+    X(PGI_VALID, st->valid)                                                                                            \
+    X(PGI_UNWRITTEN, st->valid && st->iterations == 0)                                                                 \
+    X(PGI_SOUND, st->valid && st->outcome != PG_DIVERGED && st->outcome != PG_NOT_A_NUMBER)                            \
+    X(PGI_VERIFY, st->verify)                                                                                          \
+    X(PGI_SHIFTED, st->shifted && st->outcome != PG_CANCELLED && st->outcome != PG_NOT_A_NUMBER)                       \
+    X(PGI_RESUMED, st->go && st->resumed)                                                                              \
+    X(PGI_AHEAD, st->iterations > st->krylov.last_verified)                                                            \
+    X(PGI_KEEP, st->krylov.keep)                                                                                       \
+    X(PGI_BACK, st->krylov.back)                                                                                       \
+    X(PGI_NOTE, st->krylov.note)                                                                                       \
+    X(PGI_STORE, st->krylov.store)                                                                                     \
+    X(PGI_WORSE, st->outcome != PG_CONVERGED && st->outcome != PG_CANCELLED && st->krylov.least > 0 &&                 \
+                     !(st->last <= 2 * st->krylov.least))                                                              \
+    X(PGI_BEGUN, st->iterations > 0)                                                                                   \
+    X(PGI_LOOSE, st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest)                                         \
+    X(PGI_CLOSED, st->go && st->closed > 0 && st->own_alpha > 0 && st->own_alpha < 1e-4 * st->diagonal)                \
+    X(PGI_INNER, st->inner > 0)                                                                                        \
+    X(PGI_PAIR, st->inner > 1)                                                                                         \
+    X(PGI_FOUR, st->inner > 3)                                                                                         \
+    X(PGI_EIGHT, st->inner > 7)
+enum pgi_gate_kind { PGI_GATES(PGI_ENUM_) };
+#undef PGI_ENUM_
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
@@ -2170,30 +2172,12 @@ static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_state *
 static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
 {
     switch (gate) {
-    case PGI_GO: return st->go;
-    case PGI_VALID: return st->valid;
-    case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
-    case PGI_SOUND: return st->valid && st->outcome != PG_DIVERGED && st->outcome != PG_NOT_A_NUMBER;
-    case PGI_BEGUN: return st->iterations > 0;
-    case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
-    case PGI_CLOSED: return st->go && st->closed > 0 && st->own_alpha > 0 && st->own_alpha < 1e-4 * st->diagonal;
-    case PGI_VERIFY: return st->verify;
-    case PGI_UNSETTLED: return st->go || (!st->centred && st->outcome != PG_NOT_A_NUMBER);
-    case PGI_SHIFTED: return st->shifted && st->outcome != PG_CANCELLED && st->outcome != PG_NOT_A_NUMBER;
-    case PGI_RESUMED: return st->go && st->resumed;
-    case PGI_AHEAD: return st->iterations > st->krylov.last_verified;
-    case PGI_KEEP: return st->krylov.keep;
-    case PGI_BACK: return st->krylov.back;
-    case PGI_NOTE: return st->krylov.note;
-    case PGI_STORE: return st->krylov.store;
-    case PGI_WORSE:
-        return st->outcome != PG_CONVERGED && st->outcome != PG_CANCELLED && st->krylov.least > 0 &&
-               !(st->last <= 2 * st->krylov.least);
-    case PGI_INNER: return st->inner > 0;
-    case PGI_PAIR: return st->inner > 1;
-    case PGI_FOUR: return st->inner > 3;
-    default: return st->inner > 7;
+#define PGI_CASE_(NAME, OPEN)                                                                                          \
+    case NAME: return OPEN;
+        PGI_GATES(PGI_CASE_)
+#undef PGI_CASE_
     }
+    return 0;
 }
 
 static PGI_HD inline double pgi_norm_of(const double sums[4], int kind)
@@ -11672,15 +11656,9 @@ static void pgi_turn(const pg_desc *desc, pg_desc *work)
 {
     *work = *desc;
     if (desc->dim != 2) return;
-    std::swap(work->n[1], work->n[2]);
-    std::swap(work->centring[1], work->centring[2]);
-    std::swap(work->h[1], work->h[2]);
-    std::swap(work->coord[1], work->coord[2]);
-    std::swap(work->weight[1], work->weight[2]);
-    std::swap(work->conductance[1], work->conductance[2]);
-    std::swap(work->velocity[1], work->velocity[2]);
-    std::swap(work->cells.beta_face[1], work->cells.beta_face[2]);
-    std::swap(work->cells.openness[1], work->cells.openness[2]);
+    const auto exchange = [](auto &...array) { (std::swap(array[1], array[2]), ...); };
+    exchange(work->n, work->centring, work->h, work->coord, work->weight, work->conductance, work->velocity,
+             work->cells.beta_face, work->cells.openness);
     for (int e = 0; e < 2; e++) std::swap(work->face[2 + e], work->face[4 + e]);
     std::swap(work->stride_u[0], work->stride_u[1]);
     std::swap(work->stride_f[0], work->stride_f[1]);
@@ -11827,10 +11805,7 @@ template <class T> static void pgi_measure_windows(pgi_transfer<T> *t, const pgi
 template <class T> static pgi_axis<T> pgi_weights_of(const pgi_line *l)
 {
     pgi_axis<T> axis;
-    memset(&axis, 0, sizeof axis);
-    axis.n = l->n;
-    axis.weight = l->own.w;
-    for (int q = 0; q < 3; q++) axis.row_weight[q] = pgi_line_w(l, q == 0 ? 0 : q == 1 ? l->n > 2 : l->n - 1);
+    pgi_axis_fill<T>(&axis, l, 1, NULL, NULL, NULL, l->own.w);
     return axis;
 }
 
@@ -11935,10 +11910,19 @@ static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, in
     coarse[ranks] = t.nc;
 }
 
+// The part of a rank, and that of one which has all planes.
+static pgi_planes pgi_planes_of(int lo, int hi, int split, const int *bound)
+{
+    pgi_planes p = {};
+    p.lo = p.own[0] = p.windows[0] = lo, p.hi = p.own[1] = p.windows[1] = hi;
+    p.split = split, p.most = hi - lo, p.bound = bound;
+    p.most_windows = split ? 0 : hi;
+    return p;
+}
 static pgi_planes pgi_share_of(const int *bound, int rank, int n, int periodic)
 {
-    const int lo = bound[rank], hi = bound[rank + 1];
-    const pgi_planes p = {lo, hi, 1, hi - lo, {lo, hi}, periodic ? n : 0, 0, 0, 0, 0, 0, {lo, hi}, 0, bound};
+    pgi_planes p = pgi_planes_of(bound[rank], bound[rank + 1], 1, bound);
+    p.period = periodic ? n : 0;
     return p;
 }
 
@@ -12015,17 +11999,21 @@ static void pgi_prolongation_ghosts(const pgi_transfer<double> &t, const int *fi
     }
 }
 
+// Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in 1D).
+static int pgi_is_adjoint(const pg_desc *d, const int coarsened[3])
+{
+    return d->flags & PG_SYMMETRIC || coarsened[0] + coarsened[1] + coarsened[2] == 1;
+}
+
 // Begins the transfers along the last axis from level l on, with tables on the host: *memory is to be freed.
 static int pgi_host_transfer(const pg_desc *d, const pgi_hierarchy *h, int l, pgi_transfer<double> *t, char **memory)
 {
     pgi_arena arena = {NULL, NULL, 0};
     const pgi_line *const f = h->line[l][2], *const c = h->line[l + 1][2];
-    const int alone = h->coarsened[l][0] + h->coarsened[l][1] + h->coarsened[l][2] == 1;
-    const int adjoint = d->flags & PG_SYMMETRIC || alone;
+    const int adjoint = pgi_is_adjoint(d, h->coarsened[l]);
     pgi_layout_transfer(&arena, t, f, c, adjoint, 0, 0);
     if (!(*memory = (char *)malloc(arena.used + 1))) return 0;
-    const pgi_arena filled = {*memory, *memory, 0};
-    arena = filled;
+    arena = {*memory, *memory, 0};
     pgi_layout_transfer(&arena, t, f, c, adjoint, 0, 0);
     return 1;
 }
@@ -12035,6 +12023,8 @@ static int pgi_can_spread_direct(const pg_desc *d, pgi_line *const line[3])
 {
     return d->alpha >= 0 && pgi_can_transform(line[0]) && pgi_can_transform(line[1]);
 }
+
+static double pgi_points_of(pgi_line *const line[3]) { return (double)line[0]->n * line[1]->n * line[2]->n; }
 
 // Whether a level of so many points is small enough to be on all ranks.
 static int pgi_is_shared(double points, int cuda)
@@ -12048,8 +12038,7 @@ static int pgi_is_split(const pg_solver *s) { return s->parts && s->parts[0].spl
 // Whether the planes of a level can be spread over the ranks, of which each has ghosts for its neighbours.
 static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, const int *bound, int ghosts)
 {
-    double points = 1;
-    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
+    const double points = pgi_points_of(h->line[l]);
     const int exact = s->multigrid && l == h->levels - 1;
     if (pgi_is_shared(points, s->cuda) || exact || h->along == 2 || s->masked) return 0;
     if (s->has_direct && !pgi_can_spread_direct(&s->work, (h->near ? h->near : h)->line[0])) return 0;
@@ -12061,8 +12050,7 @@ static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, cons
 // The first level that all ranks have whole must not be large.
 static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, int l)
 {
-    double points = 1;
-    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
+    const double points = pgi_points_of(h->line[l]);
     if (points <= PGI_SHARED_MOST) return PG_OK;
     const char *const axis = s->desc.dim == 2 ? "y" : "z";
     const char *const why =
@@ -12083,9 +12071,8 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
 static void pgi_plan_pass_ghosts(const pg_solver *s, const pgi_hierarchy *h, int l, pgi_planes *p)
 {
     enum { BESIDE = 4 };
-    double points = 1;
+    const double points = pgi_points_of(h->line[l]);
     int fewest = INT_MAX;
-    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
     for (int r = 0; r < s->comm->ranks; r++) {
         const int planes = p->bound[r + 1] - p->bound[r];
         fewest = planes < fewest ? planes : fewest;
@@ -12125,9 +12112,9 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h)
         for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
         pgi_plan_pass_ghosts(s, h, l, &p);
         if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
-            const int n = h->line[l][2]->n;
-            const pgi_planes whole = {0, n, 0, n, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, 0, {0, n}, n, bound};
-            p = whole;
+            const pgi_planes share = p;
+            p = pgi_planes_of(0, h->line[l][2]->n, 0, bound);
+            memcpy(p.own, share.own, sizeof p.own);
             if (above) PGI_TRY(pgi_check_shared(s, h, l));
         }
         s->parts[l] = p;
@@ -24235,13 +24222,6 @@ static int64_t pgi_team(const pg_solver *s)
     return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
 }
 
-// A level's part; of a rank that is alone, all of it.
-static pgi_planes pgi_part_of(const pg_solver *s, int l, int n)
-{
-    const pgi_planes whole = {0, n, 0, n, {0, n}, 0, 0, 0, 0, 0, 0, {0, n}, n, NULL};
-    return s->parts ? s->parts[l] : whole;
-}
-
 // The bytes of a grid of a level, with its ghosts, and the grid in a block of so many.
 static size_t pgi_level_bytes(const pgi_level *l, size_t element)
 {
@@ -24270,18 +24250,14 @@ template <class T> static void pgi_layout_level(pg_solver *s, const pgi_hierarch
         level->points *= level->n[a];
         level->coarsened[a] = h->coarsened[l][a];
     }
-    level->part = pgi_part_of(s, l, level->n[2]);
+    level->part = s->parts ? s->parts[l] : pgi_planes_of(0, level->n[2], 0, NULL);
     pgi_layout_box(arena, &pgi_box_of(level, T()), h->line[l], d->beta * (s->cycle_unit > 0 ? s->cycle_unit : 1));
     pgi_open_ends(&pgi_box_of(level, T()).axis[2], level->part);
-    // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in
-    // 1D).
     const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
-    const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1,
-              adjoint = alone || d->flags & PG_SYMMETRIC;
     for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
         const int ring = a == 2 && level->part.period;
-        pgi_layout_transfer(arena, &pgi_transfers_of(level, T()).axis[a], h->line[l][a], h->line[l + 1][a], adjoint,
-                            planar, ring);
+        pgi_layout_transfer(arena, &pgi_transfers_of(level, T()).axis[a], h->line[l][a], h->line[l + 1][a],
+                            pgi_is_adjoint(d, level->coarsened), planar, ring);
     }
 }
 
@@ -24893,7 +24869,6 @@ struct pgi_krylov_method {
     void (*start)(pg_solver *);
     void (*iterate)(pg_solver *);
     void (*verify)(pg_solver *);
-    void (*finish)(pg_solver *);    // or NULL: makes u where it has not been since
 };
 
 // CG around a cycle among obstacles, should that cycle not do, goes on with PG_PRECOND_AINV2, in grids of the cycle and
@@ -25192,6 +25167,7 @@ static void pgi_step_store(pg_solver *s)
 }
 template <int VERIFY> static void pgi_begin_erratic(pg_solver *s)
 {
+    if (!VERIFY && pgi_is_pending(s)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
     VERIFY ? pgi_step_residual(s) : pgi_first_residual(s);
     if (VERIFY) s->ops->control(s, PGI_CHECK, 0);
     pgi_set_steps(s, PGI_KRYLOV_START);
@@ -25202,7 +25178,6 @@ template <int VERIFY> static void pgi_begin_erratic(pg_solver *s)
 template <int VERIFY> static void pgi_bicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
-    if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
     pgi_begin_erratic<VERIFY>(s);
     pgi_set_steps(s, PGI_BICG_SHADOW);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
@@ -25230,7 +25205,6 @@ static void pgi_product(pg_solver *s, int from, int to)
 template <int VERIFY> static void pgi_pipebicg_begin(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
-    if (!VERIFY && !(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, v[PGI_Y]);
     pgi_begin_erratic<VERIFY>(s);
     pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
     pgi_product(s, PGI_R, PGI_W);
@@ -25253,14 +25227,12 @@ static void pgi_pipebicg_iterate(pg_solver *s)
 
 static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
 {
-    static const pgi_krylov_method cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify, NULL},
-                                   predicted = {pgi_predicted_begin<0>, pgi_predicted_iterate, pgi_predicted_begin<1>,
-                                                NULL},
-                                   pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify, NULL},
-                                   bicg = {pgi_bicg_begin<0>, pgi_bicg_iterate, pgi_bicg_begin<1>,
-                                           pgi_add_preconditioned},
-                                   pipebicg = {pgi_pipebicg_begin<0>, pgi_pipebicg_iterate, pgi_pipebicg_begin<1>,
-                                               pgi_add_preconditioned};
+    static const pgi_krylov_method
+        cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify},
+        predicted = {pgi_predicted_begin<0>, pgi_predicted_iterate, pgi_predicted_begin<1>},
+        pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify},
+        bicg = {pgi_bicg_begin<0>, pgi_bicg_iterate, pgi_bicg_begin<1>},
+        pipebicg = {pgi_pipebicg_begin<0>, pgi_pipebicg_iterate, pgi_pipebicg_begin<1>};
     const unsigned flags = s->desc.flags;
     if (s->goes_on) return flags & PG_PIPEBICGSTAB ? &bicg : &cg;
     if (flags & PG_PIPECG) return pgi_is_predicted(s) ? &predicted : &pipecg;
@@ -25425,7 +25397,7 @@ static void pgi_iterate(pg_solver *s)
     if (settles) return;
     if (pgi_way_on(s) && s->checked) pgi_step_go_on(s);
     if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
-    if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
+    if (pgi_is_erratic(s)) s->ops->loop(s, PGI_AHEAD, 0, pgi_add_preconditioned);
     if (s->checked && pgi_is_erratic(s)) s->ops->loop(s, PGI_WORSE, 0, pgi_step_restore);
     if (may_drift) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
 }
@@ -25486,17 +25458,13 @@ struct pgi_named {
     unsigned flag;
 };
 // In the order in which remedies name them.
-static const pgi_named pgi_named_methods[] = {{"PG_DIRECT", PG_DIRECT},
-                                              {"PG_FMG", PG_FMG},
-                                              {"PG_VCYCLE", PG_VCYCLE},
-                                              {"PG_WCYCLE", PG_WCYCLE},
-                                              {"PG_CG", PG_CG},
-                                              {"PG_PIPECG", PG_PIPECG},
-                                              {"PG_BICGSTAB", PG_BICGSTAB},
-                                              {"PG_PIPEBICGSTAB", PG_PIPEBICGSTAB},
-                                              {"PG_SOR", PG_SOR},
-                                              {"PG_RBGS", PG_RBGS},
-                                              {"PG_JACOBI", PG_JACOBI}};
+#define PGI_NAMED_(NAME) {#NAME, NAME},
+// clang-format off
+static const pgi_named pgi_named_methods[] = {
+    PGI_NAMED_(PG_DIRECT) PGI_NAMED_(PG_FMG) PGI_NAMED_(PG_VCYCLE) PGI_NAMED_(PG_WCYCLE) PGI_NAMED_(PG_CG)
+    PGI_NAMED_(PG_PIPECG) PGI_NAMED_(PG_BICGSTAB) PGI_NAMED_(PG_PIPEBICGSTAB) PGI_NAMED_(PG_SOR) PGI_NAMED_(PG_RBGS)
+    PGI_NAMED_(PG_JACOBI)};
+// clang-format on
 static const char *pgi_method_name(unsigned flags)
 {
     for (const pgi_named &m : pgi_named_methods)
@@ -25789,26 +25757,16 @@ struct pgi_option {
     unsigned flag;
     size_t field;    // an int of pg_desc: where it lies; 0 of flags and of omega
 };
-static const pgi_option pgi_options[] = {{"PG_PRECOND_CYCLE", PG_PRECOND_CYCLE, 0},
-                                         {"PG_PRECOND_DIAGONAL", PG_PRECOND_DIAGONAL, 0},
-                                         {"PG_PRECOND_NONE", PG_PRECOND_NONE, 0},
-                                         {"PG_PRECOND_AINV", PG_PRECOND_AINV, 0},
-                                         {"PG_PRECOND_AINV2", PG_PRECOND_AINV2, 0},
-                                         {"PG_PRECOND_DIRECT", PG_PRECOND_DIRECT, 0},
-                                         {"PG_SMOOTH_RBGS", PG_SMOOTH_RBGS, 0},
-                                         {"PG_SMOOTH_JACOBI", PG_SMOOTH_JACOBI, 0},
-                                         {"PG_SMOOTH_CHEBYSHEV", PG_SMOOTH_CHEBYSHEV, 0},
-                                         {"PG_SMOOTH_LINES", PG_SMOOTH_LINES, 0},
-                                         {"PG_SYMMETRIC", PG_SYMMETRIC, 0},
-                                         {"PG_KEEP_CYCLES", PG_KEEP_CYCLES, 0},
-                                         {"PG_COARSEN_CELLS", PG_COARSEN_CELLS, 0},
-                                         {"PG_UPWIND", PG_UPWIND, 0},
-                                         {"omega", 0, 0},
-                                         {"nu_pre", 0, offsetof(pg_desc, nu_pre)},
-                                         {"nu_post", 0, offsetof(pg_desc, nu_post)},
-                                         {"fmg_cycles", 0, offsetof(pg_desc, fmg_cycles)},
-                                         {"inner_cycles", 0, offsetof(pg_desc, inner_cycles)},
-                                         {"robust", 0, offsetof(pg_desc, robust)}};
+#define PGI_FLAG_(NAME) {#NAME, NAME, 0},
+#define PGI_INT_(NAME) {#NAME, 0, offsetof(pg_desc, NAME)},
+// clang-format off
+static const pgi_option pgi_options[] = {
+    PGI_FLAG_(PG_PRECOND_CYCLE) PGI_FLAG_(PG_PRECOND_DIAGONAL) PGI_FLAG_(PG_PRECOND_NONE) PGI_FLAG_(PG_PRECOND_AINV)
+    PGI_FLAG_(PG_PRECOND_AINV2) PGI_FLAG_(PG_PRECOND_DIRECT) PGI_FLAG_(PG_SMOOTH_RBGS) PGI_FLAG_(PG_SMOOTH_JACOBI)
+    PGI_FLAG_(PG_SMOOTH_CHEBYSHEV) PGI_FLAG_(PG_SMOOTH_LINES) PGI_FLAG_(PG_SYMMETRIC) PGI_FLAG_(PG_KEEP_CYCLES)
+    PGI_FLAG_(PG_COARSEN_CELLS) PGI_FLAG_(PG_UPWIND) {"omega", 0, 0},
+    PGI_INT_(nu_pre) PGI_INT_(nu_post) PGI_INT_(fmg_cycles) PGI_INT_(inner_cycles) PGI_INT_(robust)};
+// clang-format on
 
 static int pgi_int_at(const pg_desc *d, size_t field)
 {
@@ -26923,12 +26881,10 @@ static double pgi_direct_time(const pg_desc *d, pgi_line *const line[3], int axi
 {
     const pgi_costs *c = pgi_costs_of(d);
     const int ends_hold = axis >= 0 && !line[axis]->periodic && !pgi_line_singular(line[axis]);
-    double points = d->batch, point = c->rest + (d->dim == 1 ? c->line * (ends_hold ? 1 : 2) : 0);
-    for (int a = 0; a < 3; a++) {
-        points *= line[a]->n;
+    double point = c->rest + (d->dim == 1 ? c->line * (ends_hold ? 1 : 2) : 0);
+    for (int a = 0; a < 3; a++)
         if (a != axis && line[a]->n > 1) point += c->column + c->work * pgi_transform_work(d, line[a]);
-    }
-    return c->direct + points * point;
+    return c->direct + d->batch * pgi_points_of(line) * point;
 }
 
 // How often multigrid of one level solves: more than once only in f32, where round-off leaves a residual above the
@@ -26946,10 +26902,10 @@ static int pgi_exact_solves(const pg_desc *d, pgi_line *const line[3], double po
 static double pgi_multigrid_time(const pg_desc *d, pgi_line *const line[3])
 {
     const pgi_costs *c = pgi_costs_of(d);
-    double points = 1, sum = 0, largest = 1, next = 1;
+    const double points = pgi_points_of(line);
+    double sum = 0, largest = 1, next = 1;
     int chosen[3];
     for (int a = 0; a < 3; a++) {
-        points *= line[a]->n;
         if (line[a]->n > 1) sum += line[a]->n;
         largest = fmax(largest, line[a]->n);
     }
@@ -28682,13 +28638,10 @@ enum {
     PGI_DENSE_FLAGS = 4         // counters before those of the panels, see pgi_dense_turns
 };
 
-struct pgi_dense_ops;
-
 // A pg_solver for what all solvers have, and the matrix. Handles are destroyed as the pg_solver that comes first.
 struct pgi_dense {
     pg_solver s;
     pg_dense_desc desc;    // every default resolved
-    const pgi_dense_ops *ops;
     const void *a;    // as the operations read it: the caller's, or the copy of it on the device
     int64_t lda;
     void *copy;             // NULL: none
@@ -28709,16 +28662,12 @@ enum pgi_dense_pass {
 };
 enum pgi_dense_vector { PGI_DENSE_RHS, PGI_DENSE_ITERATE };
 
-// What can be done in one precision, on either back end.
-struct pgi_dense_ops {
-    void (*load)(pgi_dense *);     // x = u, or 0
-    void (*store)(pgi_dense *);    // u = x
-    // state.sums of f, or state.magnitude of D x where state.seek asks for it
-    void (*measure)(pgi_dense *, int vector, int again);
-    // turn: of PGI_DENSE_POWER, which x is the first one
-    void (*rows)(pgi_dense *, int pass, int again, int turn, double factor);
-    void (*gauss_seidel)(pgi_dense *);
-};
+// An operation in the precision, and on the back end, of the solver d. copy: x = u or 0, or u = x; measure: state.sums
+// of f, or state.magnitude of D x where state.seek asks for it; rows: a pass, turn of PGI_DENSE_POWER tells which x is
+// the first one; gauss_seidel: a sweep
+#define PGI_DENSE_RUN(operation, ...)                                                                                  \
+    pgi_in_precision(pgi_is_f32(d->desc.flags),                                                                        \
+                     [&](auto t) { PGI_BACK_END(&d->s, dense_##operation<decltype(t)>)(__VA_ARGS__); })
 
 // The matrix as functions of a precision see it.
 template <class T> struct pgi_matrix {
@@ -28808,7 +28757,7 @@ template <class T> static PGI_HD inline T pgi_dense_solved(T x, T rest, T invers
     return ((T)1 - omega) * x + omega * inverse * rest;
 }
 
-template <class T> static void pgi_cpu_gauss_seidel(pgi_dense *d)
+template <class T> static void pgi_cpu_dense_gauss_seidel(pgi_dense *d)
 {
     const pgi_matrix<T> m = pgi_matrix_of<T>(d);
     T *x = (T *)d->x[0], *rest = (T *)d->sum;
@@ -28830,6 +28779,18 @@ template <class T> static void pgi_cpu_gauss_seidel(pgi_dense *d)
             x[i] = pgi_dense_solved(x[i], rest[i] - own, m.inverse[i], omega);
         }
     }
+}
+
+// x = u or 0, or u = x
+template <class T> static void pgi_cpu_dense_copy(pgi_dense *d, int store)
+{
+    const size_t bytes = (size_t)d->desc.n * sizeof(T);
+    if (store)
+        memcpy(d->s.state->u.own, pgi_cpu_dense_iterate<T>(d), bytes);
+    else if (d->s.guess_zero)
+        memset(d->x[0], 0, bytes);
+    else
+        memcpy(d->x[0], d->s.state->u.own, bytes);
 }
 
 // Blocks of the GPU that a pass over all rows takes.
@@ -29392,7 +29353,7 @@ template <class T> static void pgi_cuda_dense_rows(pgi_dense *d, int pass, int a
                      pgi_matrix_of<T>(d), job);
 }
 
-template <class T> static void pgi_cuda_gauss_seidel(pgi_dense *d)
+template <class T> static void pgi_cuda_dense_gauss_seidel(pgi_dense *d)
 {
     pg_solver *s = &d->s;
     unsigned *const t = d->turns;
@@ -29407,36 +29368,6 @@ template <class T> static void pgi_cuda_gauss_seidel(pgi_dense *d)
 }
 #endif
 
-template <class T> static void pgi_dense_load(pgi_dense *d)
-{
-#if PGI_GPU
-    if (d->s.cuda) return pgi_cuda_dense_copy<T>(d, 0);
-#endif
-    const T *u = (const T *)d->s.state->u.own;
-    for (int i = 0; i < d->desc.n; i++) ((T *)d->x[0])[i] = d->s.guess_zero ? (T)0 : u[i];
-}
-template <class T> static void pgi_dense_store(pgi_dense *d)
-{
-#if PGI_GPU
-    if (d->s.cuda) return pgi_cuda_dense_copy<T>(d, 1);
-#endif
-    memcpy(d->s.state->u.own, pgi_cpu_dense_iterate<T>(d), (size_t)d->desc.n * sizeof(T));
-}
-
-static const pgi_dense_ops *pgi_dense_ops_of(int cuda, int single)
-{
-#define PGI_DENSE_OPS(BACK_END, T)                                                                                     \
-    {pgi_dense_load<T>, pgi_dense_store<T>, pgi_##BACK_END##_dense_measure<T>, pgi_##BACK_END##_dense_rows<T>,         \
-     pgi_##BACK_END##_gauss_seidel<T>}
-    static constexpr pgi_dense_ops cpu[2] = {PGI_DENSE_OPS(cpu, double), PGI_DENSE_OPS(cpu, pgi_narrowest)};
-#if PGI_GPU
-    static constexpr pgi_dense_ops gpu[2] = {PGI_DENSE_OPS(cuda, double), PGI_DENSE_OPS(cuda, pgi_narrowest)};
-    if (cuda) return &gpu[single];
-#endif
-    (void)cuda;
-    return &cpu[single];
-}
-
 // ---- the program of a solve; bodies of loops are given the pg_solver, which is the pgi_dense ----
 
 static pgi_dense *pgi_dense_of(pg_solver *s) { return (pgi_dense *)s; }
@@ -29444,15 +29375,15 @@ static pgi_dense *pgi_dense_of(pg_solver *s) { return (pgi_dense *)s; }
 static void pgi_dense_step_jacobi(pg_solver *s)
 {
     pgi_dense *d = pgi_dense_of(s);
-    d->ops->rows(d, PGI_DENSE_JACOBI, 0, 0, 0);
-    if (s->with_floor) d->ops->measure(d, PGI_DENSE_ITERATE, 0);
+    PGI_DENSE_RUN(rows, d, PGI_DENSE_JACOBI, 0, 0, 0);
+    if (s->with_floor) PGI_DENSE_RUN(measure, d, PGI_DENSE_ITERATE, 0);
     s->ops->control(s, PGI_SWEPT, s->checked);
 }
 
 static void pgi_dense_step_sweep(pg_solver *s)
 {
     pgi_dense *d = pgi_dense_of(s);
-    d->ops->gauss_seidel(d);
+    PGI_DENSE_RUN(gauss_seidel, d);
     s->ops->control(s, PGI_COUNT, 1);
 }
 
@@ -29461,12 +29392,16 @@ static void pgi_dense_step_sweeps(pg_solver *s)
     pgi_dense *d = pgi_dense_of(s);
     s->ops->loop(s, PGI_INNER, 1, pgi_dense_step_sweep);
     if (!s->checked) return;
-    d->ops->rows(d, PGI_DENSE_RESIDUAL, 0, 0, 0);
-    if (s->with_floor) d->ops->measure(d, PGI_DENSE_ITERATE, 0);
+    PGI_DENSE_RUN(rows, d, PGI_DENSE_RESIDUAL, 0, 0, 0);
+    if (s->with_floor) PGI_DENSE_RUN(measure, d, PGI_DENSE_ITERATE, 0);
     s->ops->control(s, PGI_CHECK, 0);
 }
 
-static void pgi_dense_step_store(pg_solver *s) { pgi_dense_of(s)->ops->store(pgi_dense_of(s)); }
+static void pgi_dense_step_store(pg_solver *s)
+{
+    pgi_dense *d = pgi_dense_of(s);
+    PGI_DENSE_RUN(copy, d, 1);
+}
 
 // The iterate lies in the workspace: u is written once, at the end. Jacobi's first sweep measures the first residual.
 static void pgi_dense_program(pg_solver *s)
@@ -29474,12 +29409,12 @@ static void pgi_dense_program(pg_solver *s)
     pgi_dense *d = pgi_dense_of(s);
     const int jacobi = d->desc.flags & PG_JACOBI ? 1 : 0;
     s->ops->control(s, PGI_BEGIN, 0);
-    d->ops->load(d);
+    PGI_DENSE_RUN(copy, d, 0);
     if (s->checked) {
-        for (int again = 0; again < 2; again++) d->ops->measure(d, PGI_DENSE_RHS, again);
+        for (int again = 0; again < 2; again++) PGI_DENSE_RUN(measure, d, PGI_DENSE_RHS, again);
         s->ops->control(s, PGI_SET_RHS, 0);
         for (int again = 0; again < 2; again++)
-            d->ops->rows(d, jacobi ? PGI_DENSE_JACOBI : PGI_DENSE_RESIDUAL, again, 0, 0);
+            PGI_DENSE_RUN(rows, d, jacobi ? PGI_DENSE_JACOBI : PGI_DENSE_RESIDUAL, again, 0, 0);
         s->ops->control(s, PGI_CHECK_FIRST, 0);
         if (jacobi) s->ops->control(s, PGI_SWEPT, 0);
     }
@@ -29594,9 +29529,8 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pgi_dense *d)
     s->volume = s->host.volume = d->desc.n;
     s->outer.points = d->desc.n;
     s->work = s->desc;
-    const int n = d->desc.n, single = d->desc.flags & PG_F32 ? 1 : 0;
-    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single, 0);
-    d->ops = pgi_dense_ops_of(s->cuda, single);
+    const int n = d->desc.n;
+    s->ops = s->outer_ops = pgi_ops_of(s->cuda, pgi_is_f32(d->desc.flags), 0);
     d->a = d->desc.A;
     d->lda = d->desc.lda;
     d->parts = n >= 8192 ? 1 : n >= 4096 ? 2 : n >= 2048 ? 4 : 8;    // so that all processors have some
@@ -29655,7 +29589,7 @@ template <class T> static double pgi_dense_radius(pgi_dense *d, T *start)
     pgi_dense_copy(d, d->x[0], sizeof(T), start, sizeof(T), sizeof(T));
     double factor = 1;
     for (int step = 0; step < PGI_DENSE_STEPS && d->s.failed == PG_OK; step++) {
-        d->ops->rows(d, PGI_DENSE_POWER, 0, step & 1, factor);
+        PGI_DENSE_RUN(rows, d, PGI_DENSE_POWER, 0, step & 1, factor);
         pgi_read_state(&d->s, d->s.state);
         const double norm = sqrt(d->s.host.sums[1]);    // of `factor` times what a vector of norm 1 becomes
         if (!(norm > 0) || !pgi_finite(norm)) return norm == 0 ? 0 : DBL_MAX;
