@@ -410,7 +410,7 @@ enum pgi_way { PGI_NO_WAY_ON, PGI_WITHOUT_CYCLE, PGI_WITHOUT_PIPELINE };
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
 struct pgi_call {
     pgi_given u, f;         // the caller's arrays, or their copies
-    pgi_given ghost[6];     // PG_OPEN: planes beyond the faces
+    pgi_given ghost[6];     // PG_OPEN: planes beyond the faces; of others the caller's boundary data
     double alpha, omega;    // omega: of the sweeps, where it can change between solves
     struct {
         double value;
@@ -4250,30 +4250,6 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
     });
 }
 
-template <class T> static void pgi_cpu_fill_zero(pg_solver *, const pgi_level *l, pgi_grid u)
-{
-    pgi_cpu_rows(l,
-                 [&](int j, int k) { memset(pgi_data<T>(u) + j * u.sj + k * u.sk, 0, (size_t)l->n[0] * sizeof(T)); });
-}
-
-template <class T> static void pgi_cpu_copy(pg_solver *, const pgi_level *l, pgi_grid from, pgi_grid to)
-{
-    pgi_cpu_rows(l, [&](int j, int k) {
-        memcpy(pgi_data<T>(to) + j * to.sj + k * to.sk, pgi_data<T>(from) + j * from.sj + k * from.sk,
-               (size_t)l->n[0] * sizeof(T));
-    });
-}
-
-template <class T> static void pgi_cpu_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
-{
-    const T shift = (T)s->state->shift;
-    if (shift == 0) return;
-    pgi_cpu_rows(l, [&](int j, int k) {
-        T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
-        for (int i = 0; i < l->n[0]; i++) p[i] -= shift;
-    });
-}
-
 // As if there were fluid in all bricks
 static pgi_bricks pgi_all_bricks()
 {
@@ -4509,20 +4485,6 @@ template <class T> static PGI_HD inline T pgi_restrict_face_point(const pgi_box<
     return pgi_restrict_point<T>(face, n, w[0], w[1], one);
 }
 
-template <class T> static void pgi_cpu_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
-{
-    const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
-    for (int q = 0; q < 6; q++) {
-        if (!s->state->face[q].plane || !coarse->plane[q]) continue;
-        const T *from = (const T *)(fine->plane[q] ? fine->plane[q] : s->state->face[q].plane);
-        const int na = coarse->n[pgi_plane_axis(q, 0)], nb = coarse->n[pgi_plane_axis(q, 1)];
-        for (int J = 0; J < nb; J++)
-            for (int I = 0; I < na; I++)
-                ((T *)coarse->plane[q])[I + (int64_t)na * J] =
-                    pgi_restrict_face_point(bf, bc, pgi_transfers_of(fine, T()), from, q, I, J);
-    }
-}
-
 template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x,
                                                             const pgi_pair<T> &y, const pgi_pair<T> &z)
 {
@@ -4722,31 +4684,6 @@ static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_gr
     pgi_cpu_residual_to<double, float>(s, outer, u, rhs, r32, s->state->scale);
 }
 
-static void pgi_cpu_narrow_rhs(pg_solver *s, const pgi_level *, pgi_grid f, const pgi_level *level)
-{
-    const double scale = s->state->scale;
-    pgi_cpu_rows(level, [&](int j, int k) {
-        const double *from = pgi_data<double>(f) + j * f.sj + k * f.sk;
-        float *to = pgi_data<float>(level->f) + j * level->f.sj + k * level->f.sk;
-        for (int i = 0; i < level->n[0]; i++) to[i] = (float)(from[i] * scale);
-    });
-    for (int q = 0; q < 6; q++) {
-        if (!s->state->face[q].plane || !level->plane[q]) continue;
-        const int64_t count = (int64_t)level->n[pgi_plane_axis(q, 0)] * level->n[pgi_plane_axis(q, 1)];
-        for (int64_t p = 0; p < count; p++)
-            ((float *)level->plane[q])[p] = (float)(((const double *)s->state->face[q].plane)[p] * scale);
-    }
-}
-
-static void pgi_cpu_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
-{
-    const double unit = s->state->cycle_unit / s->state->scale;
-    pgi_cpu_rows(outer, [&](int j, int k) {
-        const float *from = pgi_data<float>(e32) + j * e32.sj + k * e32.sk;
-        double *to = pgi_data<double>(u) + j * u.sj + k * u.sk;
-        for (int i = 0; i < outer->n[0]; i++) to[i] += unit * (double)from[i];
-    });
-}
 #endif
 
 static void pgi_cpu_control(pg_solver *s, int step, int argument)
@@ -5221,43 +5158,6 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
         pgi_finish_sums(sums, partials, state, state->magnitude);
     else
         pgi_end_sums(sums, partials, state, unit);
-}
-
-enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
-
-// Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale. Moves 1 or 2 words a point.
-template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int what, int nx,
-                                                                          int ny, const pgi_state *state, pgi_shape h)
-{
-    pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= nx || t.j >= ny) return;
-    if (what == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
-    const double factor = what == PGI_NARROW      ? state->scale
-                          : what == PGI_WIDEN_ADD ? state->cycle_unit / state->scale
-                                                  : 0;
-    const bool adds = what == PGI_SUBTRACT_SHIFT || what == PGI_WIDEN_ADD;
-    const TF *p = from.base ? pgi_data<TF>(from) + t.i + t.j * from.sj : NULL;
-    TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
-    enum { TOGETHER = 4 };    // planes that are on their way
-    for (int k = t.k0; k < t.k1; k += TOGETHER) {
-        TF a[TOGETHER];
-        TT b[TOGETHER];
-#pragma unroll
-        for (int e = 0; e < TOGETHER; e++) {
-            const int some = k + e < t.k1;
-            a[e] = p && some ? pgi_load(p + (k + e) * from.sk) : (TF)0;
-            b[e] = adds && some ? q[(k + e) * to.sk] : (TT)0;
-        }
-#pragma unroll
-        for (int e = 0; e < TOGETHER; e++) {
-            const TT value = what == PGI_SUBTRACT_SHIFT ? b[e] - (TT)state->shift
-                             : what == PGI_NARROW       ? (TT)(factor * (double)a[e])
-                             : what == PGI_WIDEN_ADD    ? b[e] + (TT)(factor * (double)a[e])
-                                                        : (TT)a[e];
-            if (k + e < t.k1) q[(k + e) * to.sk] = value;
-        }
-    }
 }
 
 // ---- >>march: recurrences, with the product A v[0] or without, in one pass over memory ----
@@ -5922,26 +5822,6 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
         pgi_data<T>(gf)[tx.coarse + ty.coarse * gf.sj + tz.coarse * gf.sk] = sum;
     }
 }
-
-template <class T> static __global__ void pgi_restrict_face_kernel(const __grid_constant__ pgi_box<T> bf,
-                                                                   const __grid_constant__ pgi_box<T> bc,
-                                                                   const __grid_constant__ pgi_transfers<T> tr,
-                                                                   const void *from, void *to, int q, int na, int nb)
-{
-    const pgi_state *st = bf.state;
-    const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= (int64_t)na * nb || !st->face[q].plane) return;
-    ((T *)to)[p] = pgi_restrict_face_point(bf, bc, tr, (const T *)(from ? from : st->face[q].plane), q, (int)(p % na),
-                                           (int)(p / na));
-}
-
-#if PGI_F32
-static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float *to, int64_t count)
-{
-    const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
-}
-#endif
 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
@@ -9205,14 +9085,6 @@ static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 }
 #endif
 
-template <class TF, class TT>
-static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to, int what)
-{
-    const pgi_shape h = pgi_shape_on(s, l);
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_pointwise_kernel<TF, TT>), from, to, what, l->n[0], l->n[1],
-                     s->state, h);
-}
-
 template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
     switch (recurrence) {
@@ -9225,39 +9097,6 @@ template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, 
 #undef PGI_CASE_
     }
 }
-
-template <class T> static void pgi_cuda_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
-{
-    pgi_cuda_pointwise<T, T>(s, l, pgi_no_grid(), u, PGI_FILL_ZERO);
-}
-
-template <class T> static void pgi_cuda_copy(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
-{
-    pgi_cuda_pointwise<T, T>(s, l, from, to, PGI_COPY);
-}
-
-template <class T> static void pgi_cuda_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
-{
-    pgi_cuda_pointwise<T, T>(s, l, pgi_no_grid(), u, PGI_SUBTRACT_SHIFT);
-}
-
-#if PGI_F32
-static void pgi_cuda_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
-{
-    pgi_cuda_pointwise<float, double>(s, outer, e32, u, PGI_WIDEN_ADD);
-}
-
-static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f, const pgi_level *level)
-{
-    pgi_cuda_pointwise<double, float>(s, outer, f, level->f, PGI_NARROW);
-    for (int q = 0; q < 6; q++) {
-        const int64_t count = (int64_t)level->n[pgi_plane_axis(q, 0)] * level->n[pgi_plane_axis(q, 1)];
-        if (level->plane[q])
-            PGI_LAUNCH(s, (count + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_narrow_face_kernel,
-                       (const pgi_state *)s->state, q, (float *)level->plane[q], count);
-    }
-}
-#endif
 
 // The coarse planes that a rank restricts: its share, where it has a part of the fine level.
 static pgi_range pgi_coarse_range(const pgi_level *fine, const pgi_level *coarse)
@@ -9346,17 +9185,6 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
                    pgi_transfers_of(fine, T()), fine->part, r, f, average, h);
     }
     pgi_gather_coarse(s, fine, coarse, f, sizeof(T));
-}
-
-template <class T> static void pgi_cuda_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
-{
-    for (int q = 0; q < 6; q++) {
-        const int na = coarse->n[pgi_plane_axis(q, 0)], nb = coarse->n[pgi_plane_axis(q, 1)];
-        if (coarse->plane[q])
-            PGI_LAUNCH(s, ((int64_t)na * nb + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_restrict_face_kernel<T>,
-                       pgi_box_of(fine, T()), pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()),
-                       (const void *)fine->plane[q], coarse->plane[q], q, na, nb);
-    }
 }
 
 template <class T>
@@ -9893,7 +9721,7 @@ static void pgi_cuda_solve_long(pg_solver *s, const pgi_level *l, pgi_grid u, pg
     int axis[3], axes = 0;
     for (int a = 0; a < 3; a++)
         if (l->n[a] > 1) axis[axes++] = a;
-    if (from_zero) pgi_cuda_fill_zero<T>(s, l, u);
+    if (from_zero) s->ops->fill_zero(s, l, u);
     pgi_cuda_residual<T>(s, l, u, rhs, from);
     for (int q = 0; q < 2 * axes; q++) {
         const int back = q >= axes, last = q == 2 * axes - 1, a = axis[back ? 2 * axes - 1 - q : q];
@@ -11536,6 +11364,24 @@ static void pgi_copy_rows(pg_solver *s, void *to_rows, int64_t to_row, const voi
 #endif
     (void)s;
     for (int64_t j = 0; j < rows; j++) memcpy(to + j * to_row, from + j * from_row, bytes);
+}
+
+// Copies this rank's planes of a grid to another one. Planes of one row are rows; so are, on the GPU, all rows of planes
+// that follow each other like rows.
+static void pgi_copy_planes(pg_solver *s, pgi_grid from, pgi_grid to, int64_t element)
+{
+    const pgi_level *const l = &s->outer;
+    const int first = l->part.own[0], planes = l->part.own[1] - first, rows = l->n[1];
+    const auto copy = [&](int k, int64_t to_row, int64_t from_row, int64_t count) {
+        pgi_copy_rows(s, (char *)to.base + k * to.sk * element, to_row * element,
+                      (const char *)from.base + k * from.sk * element, from_row * element,
+                      (size_t)(l->n[0] * element), count);
+    };
+    if (rows == 1) return copy(first, to.sk, from.sk, planes);
+    if (s->cuda && to.sk == rows * to.sj && from.sk == rows * from.sj)
+        return copy(first, to.sj, from.sj, (int64_t)planes * rows);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
+    for (int k = first; k < first + planes; k++) copy(k, to.sj, from.sj, rows);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -18502,17 +18348,23 @@ namespace
 
 // ---- executors ----
 
-// Whether a body has anything to do, which the device knows; without wanted() it always has.
-template <class BODY> static PGI_HD inline auto pgi_is_wanted(const BODY &body, int) -> decltype(body.wanted())
+// What a body may have beside operator(): wanted(), whether there is anything to do, which the device knows; column(),
+// for the points of a column on a GPU; row(), for points of a row without a gap on the CPU, which simple loops take a
+// third of the time for.
+#define PGI_MAY_HAVE(NAME, CALL)                                                                                       \
+    template <class BODY> static PGI_HD constexpr auto NAME(int) -> decltype(std::declval<const BODY &>().CALL, true)  \
+    {                                                                                                                  \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    template <class BODY> static PGI_HD constexpr bool NAME(long) { return false; }
+PGI_MAY_HAVE(pgi_may_be_unwanted, wanted())
+PGI_MAY_HAVE(pgi_has_columns, column(0, 0, 0, 0))
+PGI_MAY_HAVE(pgi_has_rows, row(0, 0, 0, 0))
+template <class BODY> static PGI_HD inline bool pgi_is_wanted(const BODY &body)
 {
-    return body.wanted();
+    if constexpr (pgi_may_be_unwanted<BODY>(0)) return body.wanted();
+    return true;
 }
-template <class BODY> static PGI_HD inline int pgi_is_wanted(const BODY &, long) { return 1; }
-template <class BODY> static constexpr auto pgi_may_be_unwanted(int) -> decltype(std::declval<BODY>().wanted())
-{
-    return 1;
-}
-template <class BODY> static constexpr int pgi_may_be_unwanted(long) { return 0; }
 
 #if PGI_GPU
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
@@ -18556,27 +18408,18 @@ template <class BODY> static constexpr auto pgi_resident_of(int) -> decltype((in
     return BODY::RESIDENT;
 }
 template <class BODY> static constexpr int pgi_resident_of(long) { return 1; }
-// The points of a column by body(i, j, k) or, where a body has that, by body.column(i, j, k0, k1)
-template <class BODY>
-static __device__ __forceinline__ auto pgi_run_column(const BODY &body, int i, int j, int k0, int k1, int)
-    -> decltype(body.column(0, 0, 0, 0))
-{
-    body.column(i, j, k0, k1);
-}
-template <class BODY>
-static __device__ __forceinline__ void pgi_run_column(const BODY &body, int i, int j, int k0, int k1, long)
-{
-    for (int k = k0; k < k1; k++) body(i, j, k);
-}
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, pgi_resident_of<BODY>(0))
     pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
-    if (!pgi_is_wanted(body, 0)) return;
+    if (!pgi_is_wanted(body)) return;
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
-        pgi_run_column(body, t.i, t.j, t.k0, t.k1, 0);
+        if constexpr (pgi_has_columns<BODY>(0))
+            body.column(t.i, t.j, t.k0, t.k1);
+        else
+            for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
     }
 }
 
@@ -18617,18 +18460,6 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
-// The points of a row by body(i, j, k) or, where a body has that, by body.row(begin, end, j, k) for points without a
-// gap: rows of simple loops take a CPU a third of the time.
-template <class BODY> static auto pgi_run_row(const BODY &body, int begin, int end, int j, int k, int)
-    -> decltype(body.row(0, 0, 0, 0))
-{
-    body.row(begin, end, j, k);
-}
-template <class BODY> static void pgi_run_row(const BODY &body, int begin, int end, int j, int k, long)
-{
-    for (int i = begin; i < end; i++) body(i, j, k);
-}
-
 // On the CPU: calls row(begin, end, j, k) for the rows of planes k0 to k1, or for their parts in bricks with fluid.
 template <class ROW>
 static void pgi_on_rows(pg_solver *s, const int n[3], int k0, int k1, const pgi_bricks &bricks, const ROW &row)
@@ -18659,9 +18490,13 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
         return;
     }
 #endif
-    if (!pgi_is_wanted(body, 0)) return;
-    pgi_on_rows(s, n, k0, k1, bricks,
-                [&](int begin, int end, int j, int k) { pgi_run_row(body, begin, end, j, k, 0); });
+    if (!pgi_is_wanted(body)) return;
+    pgi_on_rows(s, n, k0, k1, bricks, [&](int begin, int end, int j, int k) {
+        if constexpr (pgi_has_rows<BODY>(0))
+            body.row(begin, end, j, k);
+        else
+            for (int i = begin; i < end; i++) body(i, j, k);
+    });
 }
 
 // Calls body(i, j, k) for all points of a box, and for those in bricks with fluid.
@@ -18724,56 +18559,42 @@ static void pgi_copy_now(pg_solver *s, void *to, const void *from, size_t bytes)
 }
 
 // Atomic operations whose result does not depend on the order: on integers. The first three return what was there
-// before.
+// before, and `next` adds one.
+#ifdef __CUDA_ARCH__
 template <class I> static PGI_HD inline I pgi_atomic_min(I *p, I v)
 {
-#ifdef __CUDA_ARCH__
     if constexpr (sizeof(I) == sizeof(long long))
         return (I)atomicMin((long long *)p, (long long)v);
     else
         return atomicMin(p, v);
+}
+template <class I> static PGI_HD inline I pgi_atomic_max(I *p, I v) { return atomicMax(p, v); }
+static PGI_HD inline int pgi_atomic_next(int *p) { return atomicAdd(p, 1); }
+static PGI_HD inline void pgi_atomic_or(unsigned *p, unsigned v) { atomicOr(p, v); }
+static PGI_HD inline void pgi_atomic_add(int64_t *p, int64_t v)
+{
+    atomicAdd((unsigned long long *)p, (unsigned long long)v);
+}
 #else
+template <class I, class BETTER> static PGI_HD inline I pgi_atomic_replace(I *p, I v, const BETTER &is_better)
+{
     I seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (v < seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    while (is_better(v, seen) && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
     return seen;
-#endif
+}
+template <class I> static PGI_HD inline I pgi_atomic_min(I *p, I v)
+{
+    return pgi_atomic_replace(p, v, [](I a, I b) { return a < b; });
 }
 template <class I> static PGI_HD inline I pgi_atomic_max(I *p, I v)
 {
-#ifdef __CUDA_ARCH__
-    return atomicMax(p, v);
-#else
-    I seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (v > seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-    return seen;
-#endif
+    return pgi_atomic_replace(p, v, [](I a, I b) { return a > b; });
 }
-static PGI_HD inline int pgi_atomic_next(int *p)    // adds one
-{
-#ifdef __CUDA_ARCH__
-    return atomicAdd(p, 1);
-#else
-    return __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+static PGI_HD inline int pgi_atomic_next(int *p) { return __atomic_fetch_add(p, 1, __ATOMIC_RELAXED); }
+static PGI_HD inline void pgi_atomic_or(unsigned *p, unsigned v) { __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }
+static PGI_HD inline void pgi_atomic_add(int64_t *p, int64_t v) { __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 #endif
-}
-static PGI_HD inline void pgi_atomic_or(unsigned *p, unsigned v)
-{
-#ifdef __CUDA_ARCH__
-    atomicOr(p, v);
-#else
-    __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
-#endif
-}
-static PGI_HD inline void pgi_atomic_add(int64_t *p, int64_t v)
-{
-#ifdef __CUDA_ARCH__
-    atomicAdd((unsigned long long *)p, (unsigned long long)v);
-#else
-    __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
-#endif
-}
 
 // Exclusive prefix sums in place, where *wanted is not 0 (NULL: always): of pieces, then of the pieces' totals.
 enum { PGI_PIECE = 64 };
@@ -18926,16 +18747,9 @@ static int pgi_has_fields(const pg_desc *d)
 template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_cell_operator<T> a = {pgi_box_of(l, T()),
-                              o->cells,
-                              o->kind,
-                              0,
-                              1,
-                              0,
-                              {0, 0, 0},
-                              sizeof(T) == sizeof(float) ? s->cycle_unit : 1,
+    pgi_cell_operator<T> a = {pgi_box_of(l, T()), o->cells, o->kind, !pgi_has_fields(&s->work), 1, 0, {0, 0, 0}, 1,
                               pgi_place_of_operator<T>(s, l == &s->outer ? PGI_OF_OUTER : PGI_OF_LEVEL)};
-    a.is_masked = !pgi_has_fields(&s->work);
+    if (sizeof(T) == sizeof(float)) a.unit = s->cycle_unit;
     for (int d = 0; d < 3; d++) {
         const pgi_axis<T> &axis = a.b.axis[d];
         a.is_uniform = a.is_uniform && !axis.table;
@@ -20557,20 +20371,11 @@ static pgi_fixed pgi_fixed_of(const pg_solver *s)
 static pgi_sum_parts pgi_sums_of(const pg_solver *s, int64_t *sum)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_sum_parts sums = {pgi_wide_operator(s),
-                          o->component,
-                          NULL,
-                          0,
-                          INT32_MAX,
-                          pgi_no_grid(),
-                          pgi_is_f32(s->desc.flags),
-                          0,
-                          0,
-                          pgi_fixed_of(s),
-                          o->largest_weight,
-                          1,
-                          &s->state->largest_mean,
-                          sum};
+    pgi_sum_parts sums = {};
+    sums.a = pgi_wide_operator(s), sums.part = o->component;
+    sums.end = INT32_MAX, sums.narrow = pgi_is_f32(s->desc.flags);
+    sums.fixed = pgi_fixed_of(s), sums.largest_weight = o->largest_weight, sums.most = 1;
+    sums.found = &s->state->largest_mean, sums.sum = sum;
     return sums;
 }
 
@@ -23169,23 +22974,16 @@ static const int *pgi_media_bounds(const pg_solver *s, int q)
     return bound;
 }
 
-// Copies this rank's planes, packed. Of a mask the planes of one row are rows; so are, where the stride allows it, all
-// rows of planes.
+// Copies this rank's planes, packed.
 static void pgi_copy_media_part(pg_solver *s, int q, const void *array, char *to)
 {
     const int *const n = s->work.n, *const own = s->outer.part.own, last = own[1] == n[2];
     const int64_t *const stride = s->work.cells.stride_mask, plane = pgi_media_plane(s, q);
     const char *const from = (const char *)array;
-    const int planes = own[1] - own[0], flat = n[1] == 1, at_once = flat || stride[1] == n[1] * stride[0];
-    if (q < 8) {
-        pgi_copy_rows(s, to, 0, from, 0, (size_t)((planes + (last && (q == 2 || q == 5))) * plane), 1);
-        return;
-    }
-    for (int k = 0; k < (at_once ? 1 : planes); k++)
-        pgi_copy_rows(s, to + k * plane, n[0], from + k * stride[1], stride[flat], (size_t)n[0],
-                      flat      ? planes
-                      : at_once ? planes * n[1]
-                                : n[1]);
+    if (q < 8)
+        return pgi_copy_rows(s, to, 0, from, 0, (size_t)((own[1] - own[0] + (last && (q == 2 || q == 5))) * plane), 1);
+    pgi_copy_planes(s, {(void *)(from - own[0] * stride[1]), 0, stride[0], stride[1], 0},
+                    {to - own[0] * plane, 0, n[0], plane, 0}, 1);
 }
 
 // GPUs send words of 4 bytes, so that each rank's bytes of a mask begin with a word of their own meanwhile. The
@@ -23558,12 +23356,10 @@ static pg_status pgi_check_entries(const pg_solver *s, const char *name, const p
 }
 
 // The lists of values, sorted; the rest of the room has cell -1.
-static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
+static void pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
                                  pgi_side_value *to)
 {
-    static const char *const name[2] = {"air_value", "solid_flux"};
     int used = 0;
-    for (int solid = 0; solid < 2; solid++) PGI_TRY(pgi_check_entries(s, name[solid], list[solid], number[solid]));
     for (int solid = 0; solid < 2; solid++)
         for (int e = 0; e < number[solid]; e++) {
             const pg_cell_value *const v = &list[solid][e];
@@ -23578,7 +23374,6 @@ static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const 
         to[e].cell = -1;
     }
     qsort(to, (size_t)s->obstacles.values_capacity, sizeof *to, pgi_compare_values);
-    return PG_OK;
 }
 
 // A mask in host memory, in the caller's order of axes.
@@ -23650,10 +23445,10 @@ static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[
     if (!o->values_capacity) return PG_OK;
     pgi_side_value *const sorted = (pgi_side_value *)malloc(bytes);
     if (!sorted) return pgi_refuse(PG_ERROR_MEMORY, "not enough host memory for %zu bytes of lists", bytes);
-    const pg_status status = pgi_sort_values(s, list, number, sorted);
-    if (status == PG_OK) pgi_copy_now(s, o->values, sorted, bytes);
+    pgi_sort_values(s, list, number, sorted);
+    pgi_copy_now(s, o->values, sorted, bytes);
     free(sorted);
-    return status == PG_OK ? s->failed : status;
+    return s->failed;
 }
 
 // At creation, with the workspace at hand. Waits.
@@ -23665,6 +23460,8 @@ static pg_status pgi_begin_masked(pg_solver *s)
 #if PGI_GPU
     if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
 #endif
+    for (int q = 0; q < 2; q++)
+        PGI_TRY(pgi_check_entries(s, q ? "solid_flux" : "air_value", list[q], number[q]));
     PGI_TRY(pgi_store_values(s, list, number));
     pgi_stage_media(s, s->work.cells.mask, 1);
     pgi_set_operators<double>(s);
@@ -23967,6 +23764,131 @@ static void pgi_smooth_among_cells(pg_solver *, int) {}
 template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o) { return o; }
 #endif
 }    // namespace
+
+// ---- operations of the table that both back ends run as bodies ----
+
+enum pgi_pointwise_kind { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
+
+namespace
+{
+// to = 0, to = from, to -= shift, to = scale from, to += from / scale. What is not there counts as 0. Moves 1 or 2 words
+// a point.
+template <class TF, class TT> struct pgi_pointwise {
+    pgi_grid from, to;
+    int what;
+    const pgi_state *state;
+    PGI_HD bool adds() const { return what == PGI_SUBTRACT_SHIFT || what == PGI_WIDEN_ADD; }
+    PGI_HD bool has_none() const { return what == PGI_SUBTRACT_SHIFT && state->shift == 0; }
+    PGI_HD double factor() const
+    {
+        return what == PGI_NARROW ? state->scale : what == PGI_WIDEN_ADD ? state->cycle_unit / state->scale : 0;
+    }
+    PGI_HD TT value(double factor, TT shift, TF a, TT b) const
+    {
+        return what == PGI_SUBTRACT_SHIFT ? b - shift
+               : what == PGI_NARROW       ? (TT)(factor * (double)a)
+               : what == PGI_WIDEN_ADD    ? b + (TT)(factor * (double)a)
+                                          : (TT)a;
+    }
+    PGI_HD const TF *source(int64_t at) const
+    {
+        const TF *const first = from.base ? pgi_data<TF>(from) : NULL;
+        return first ? first + at : NULL;
+    }
+    void row(int begin, int end, int j, int k) const
+    {
+        const TF *const p = source(j * from.sj + k * from.sk);
+        TT *const q = pgi_data<TT>(to) + j * to.sj + k * to.sk, shift = (TT)state->shift;
+        const double unit = factor();
+        if (what == PGI_FILL_ZERO) memset(q + begin, 0, (size_t)(end - begin) * sizeof *q);
+        if (what == PGI_FILL_ZERO || has_none()) return;
+        for (int i = begin; i < end; i++) q[i] = value(unit, shift, p ? p[i] : (TF)0, q[i]);
+    }
+    PGI_HD void column(int i, int j, int k0, int k1) const
+    {
+        if (has_none()) return;
+        const double unit = factor();
+        const TF *const p = source(i + j * from.sj);
+        TT *const q = pgi_data<TT>(to) + i + j * to.sj;
+        enum { TOGETHER = 4 };    // planes that are on their way
+        for (int k = k0; k < k1; k += TOGETHER) {
+            TF a[TOGETHER];
+            TT b[TOGETHER];
+            PGI_UNROLLED
+            for (int e = 0; e < TOGETHER; e++) {
+                const int some = k + e < k1;
+                a[e] = p && some ? p[(k + e) * from.sk] : (TF)0;
+                b[e] = adds() && some ? q[(k + e) * to.sk] : (TT)0;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < TOGETHER; e++)
+                if (k + e < k1) q[(k + e) * to.sk] = value(unit, (TT)state->shift, a[e], b[e]);
+        }
+    }
+};
+
+// Boundary data of a face on the next level
+template <class T> struct pgi_restricted_face {
+    pgi_box<T> fine, coarse;
+    pgi_transfers<T> transfers;
+    const void *from;    // NULL: the caller's
+    void *to;
+    int face, n[2];
+    PGI_HD int64_t count() const { return fine.state->face[face].plane ? (int64_t)n[0] * n[1] : 0; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const T *const values = (const T *)(from ? from : fine.state->face[face].plane);
+        const int J = (int)(p / n[0]), I = (int)(p - (int64_t)J * n[0]);
+        ((T *)to)[p] = pgi_restrict_face_point(fine, coarse, transfers, values, face, I, J);
+    }
+};
+
+}    // namespace
+
+template <class TF, class TT>
+static void pgi_run_pointwise(pg_solver *s, const pgi_level *l, int what, pgi_grid from, pgi_grid to)
+{
+    pgi_for_planes(s, l->n, l->part.lo, l->part.hi, pgi_pointwise<TF, TT>{from, to, what, s->state});
+}
+template <class T> static void pgi_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    pgi_run_pointwise<T, T>(s, l, PGI_FILL_ZERO, pgi_no_grid(), u);
+}
+template <class T> static void pgi_copy(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+{
+    pgi_run_pointwise<T, T>(s, l, PGI_COPY, from, to);
+}
+template <class T> static void pgi_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    pgi_run_pointwise<T, T>(s, l, PGI_SUBTRACT_SHIFT, pgi_no_grid(), u);
+}
+static void pgi_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
+{
+    pgi_run_pointwise<float, double>(s, outer, PGI_WIDEN_ADD, e32, u);
+}
+static void pgi_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f, const pgi_level *level)
+{
+    pgi_run_pointwise<double, float>(s, outer, PGI_NARROW, f, level->f);
+    for (int q = 0; q < 6; q++) {
+        const int n[3] = {level->n[pgi_plane_axis(q, 0)], 1, level->n[pgi_plane_axis(q, 1)]};
+        const pgi_grid given = {&s->state->ghost[q], 1, 0, n[0], 0}, own = {level->plane[q], 0, 0, n[0], 0};
+        const pgi_pointwise<double, float> body = {given, own, PGI_NARROW, s->state};
+        if (level->plane[q]) pgi_for_planes(s, n, 0, n[2], body);
+    }
+}
+template <class T> static void pgi_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
+{
+    for (int q = 0; q < 6; q++) {
+        const pgi_restricted_face<T> body = {pgi_box_of(fine, T()),
+                                             pgi_box_of(coarse, T()),
+                                             pgi_transfers_of(fine, T()),
+                                             fine->plane[q],
+                                             coarse->plane[q],
+                                             q,
+                                             {coarse->n[pgi_plane_axis(q, 0)], coarse->n[pgi_plane_axis(q, 1)]}};
+        if (coarse->plane[q]) pgi_for_each(s, (int64_t)body.n[0] * body.n[1], body);
+    }
+}
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>gradient  Derivatives of u along an axis, with the boundary data.
@@ -24485,15 +24407,15 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 
 // What either back end has as pgi_cpu_NAME and pgi_cuda_NAME: for each precision; for all; for f32 alone.
 #define PGI_OPERATIONS(X)                                                                                              \
-    X(fill_zero) X(copy) X(subtract_shift) X(jacobi) X(red_black) X(residual) X(apply) X(reduce) X(magnitude)          \
-    X(restrict_full) X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur)
+    X(jacobi) X(red_black) X(residual) X(apply) X(reduce) X(magnitude) X(restrict_full) X(prolong_add) X(interpolate)  \
+    X(solve_coarsest) X(relax_lines) X(recur)
 #if PGI_DIRECT
 #define PGI_OPERATIONS_OF_DIRECT(X) X(direct_pass)
 #else
 #define PGI_OPERATIONS_OF_DIRECT(X)
 #endif
 #if PGI_F32
-#define PGI_OPERATIONS_OF_F32(X) X(residual_narrow) X(narrow_rhs) X(widen_add)
+#define PGI_OPERATIONS_OF_F32(X) X(residual_narrow)
 #else
 #define PGI_OPERATIONS_OF_F32(X)
 #endif
@@ -24503,8 +24425,11 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     SET_PLAIN(loop)                                                                                                    \
     PGI_OPERATIONS(SET)                                                                                                \
     PGI_OPERATIONS_OF_DIRECT(SET)                                                                                      \
+    o.fill_zero = pgi_fill_zero<T>, o.copy = pgi_copy<T>, o.subtract_shift = pgi_subtract_shift<T>;                    \
+    o.restrict_faces = pgi_restrict_faces<T>;                                                                          \
     if (sizeof(T) == sizeof(float)) {                                                                                  \
         PGI_OPERATIONS_OF_F32(SET_PLAIN)                                                                               \
+        o.narrow_rhs = pgi_narrow_rhs, o.widen_add = pgi_widen_add;                                                    \
     }
 
 template <class T> static constexpr pgi_ops pgi_cpu_ops()
@@ -27181,31 +27106,16 @@ static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
     return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
 }
 
-// Copies (this rank's planes of) a problem from the caller's array to its copy, or back. Planes of one row are rows; so
-// are, on the GPU, all rows of planes that follow each other like rows.
+// Copies (this rank's planes of) a problem from the caller's array to its copy, or back.
 static void pgi_stage_problem(pg_solver *s, const void *theirs, const int64_t stride[3], pgi_grid stage, int problem,
                               int inward)
 {
     const int64_t element = (int64_t)pgi_element(s->desc.flags);
-    const pgi_level *const l = &s->outer;
-    const int *const own = l->part.own, planes = own[1] - own[0], flat = l->n[1] == 1;
     const pgi_grid given = pgi_direct_grid(s, pgi_problem_at(s, theirs, stride, problem), stride);
-    const int64_t a_row = (flat ? stage.sk : stage.sj) * element, b_row = (flat ? given.sk : given.sj) * element;
-    const int at_once = flat || (s->cuda && stage.sk == l->n[1] * stage.sj && given.sk == l->n[1] * given.sj),
-              rows = flat      ? planes
-                     : at_once ? planes * l->n[1]
-                               : l->n[1];
-    const size_t bytes = (size_t)(l->n[0] * element);
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
-    for (int k = 0; k < (at_once ? 1 : planes); k++) {
-        char *const a = pgi_staged_at(s, stage, s->comm ? 0 : problem) + (own[0] + k) * stage.sk * element;
-        char *const b = (char *)given.base + (own[0] + k) * given.sk * element;
-        if (inward)
-            pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
-        else
-            pgi_copy_rows(s, b, b_row, a, a_row, bytes, rows);
-    }
-    if (inward && s->comm && !l->part.split) pgi_gather_planes(s, l, stage, (size_t)element);
+    pgi_grid own = stage;
+    own.base = pgi_staged_at(s, stage, s->comm ? 0 : problem);
+    pgi_copy_planes(s, inward ? given : own, inward ? own : given, element);
+    if (inward && s->comm && !s->outer.part.split) pgi_gather_planes(s, &s->outer, stage, (size_t)element);
 }
 
 // Of a rank one problem after the other has its turn in the one copy that there is, as what ranks exchange is always in
@@ -28384,10 +28294,10 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
     check.bad = bad, check.fluid = bad + 1;
     check.n[2] = s->outer.part.own[1] - s->outer.part.own[0];
-    const int64_t high = check.n[1] + 1, rows = high * (check.n[2] + 1);
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->outer, s->outer.points)))
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
+    const int places[3] = {check.n[0] + 1, check.n[1] + 1, check.n[2] + 1};
+    pgi_on_rows(s, places, 0, places[2], pgi_all_bricks(), [&](int begin, int end, int j, int k) {
+        for (int i = begin; i < end; i++) check(i, j, k);
+    });
     s->obstacles.checked = s->comm ? 0 : !mask && s->desc.cells.mask ? 3 : bad[1] ? 1 : 2;
     return pgi_judge_media(s, check, bad[0], s->desc.lo);
 }
