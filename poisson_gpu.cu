@@ -1347,8 +1347,9 @@ template <class Body> static void pgi_in_precision(int single, Body body)
 
 static const char *const pgi_axis_name[3] = {"x", "y", "z"};
 
-// The name of an axis of the descriptor as operations see it, see pgi_turn.
-static const char *pgi_name_of_axis(const pg_desc *d, int a) { return pgi_axis_name[d->dim == 2 && a > 0 ? 3 - a : a]; }
+// An axis of the descriptor as operations see it, or the other way, see pgi_turn; and its name.
+static int pgi_turned_axis(const pg_desc *d, int a) { return d->dim == 2 && a > 0 ? 3 - a : a; }
+static const char *pgi_name_of_axis(const pg_desc *d, int a) { return pgi_axis_name[pgi_turned_axis(d, a)]; }
 
 static int pgi_convects(const pg_desc *d) { return d->velocity[0] != 0 || d->velocity[1] != 0 || d->velocity[2] != 0; }
 
@@ -1399,8 +1400,7 @@ template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
 // An array whose ghosts, if it has any, lie beside its planes.
 static inline pgi_given pgi_in_one(void *base)
 {
-    const pgi_given g = {base, base, base, 0, INT_MAX};
-    return g;
+    return {base, base, base, 0, INT_MAX};
 }
 
 // Plane k, which may be a ghost: its first element.
@@ -2162,9 +2162,8 @@ static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_state *
                                                                const pgi_faces *fc, int fine_nx,
                                                                const pgi_box<T> &coarse, const pgi_grid &v)
 {
-    const pgi_interpolation<T> p = {ff,   fc,   state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
+    return {ff,   fc,   state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
                                     v.sj, v.sk, NULL};
-    return p;
 }
 
 // ---- control: what steers a solve, one thread ----
@@ -3855,12 +3854,7 @@ static void pgi_send(pg_solver *s, const void *base, const void *level, int64_t 
 static void pgi_address(pgi_message *m, int peer, const void *send, size_t send_bytes, void *receive,
                         size_t receive_bytes)
 {
-    memset(m, 0, sizeof *m);
-    m->peer = peer;
-    m->send = send;
-    m->send_bytes = send_bytes;
-    m->receive = receive;
-    m->receive_bytes = receive_bytes;
+    *m = {peer, send, receive, send_bytes, receive_bytes, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0};
 }
 
 // So many planes beside each edge of the part, which are ghosts of the neighbours, and theirs. In a ring of two either
@@ -4253,8 +4247,7 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
 // As if there were fluid in all bricks
 static pgi_bricks pgi_all_bricks()
 {
-    const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
-    return all;
+    return {NULL, {0, 0, 0}, {0, 0, 0}};
 }
 
 // f(begin, end) for the points of a row without gaps: all, or those in bricks with fluid.
@@ -4362,8 +4355,7 @@ template <class T> static void pgi_cpu_recur_by(pg_solver *s, const pgi_level *l
 }
 template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
-    const pgi_cpu_operator<T> a = {&pgi_box_of(l, T()), pgi_cpu_box_row<T>, pgi_all_bricks()};
-    pgi_cpu_recur_by(s, l, recurrence, g, a);
+    pgi_cpu_recur_by<T>(s, l, recurrence, g, {&pgi_box_of(l, T()), pgi_cpu_box_row<T>, pgi_all_bricks()});
 }
 
 // sum over a window of windows: one coarse value
@@ -5024,8 +5016,7 @@ struct pgi_piece {
 static __device__ inline pgi_piece pgi_piece_of(int64_t at, int pieces, int ny)
 {
     const int64_t row = at / pieces, k = row / ny;
-    const pgi_piece p = {(int)(at - row * pieces), (int)(row - k * ny), (int)k};
-    return p;
+    return {(int)(at - row * pieces), (int)(row - k * ny), (int)k};
 }
 
 static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, int pieces, int ny)
@@ -11366,8 +11357,8 @@ static void pgi_copy_rows(pg_solver *s, void *to_rows, int64_t to_row, const voi
     for (int64_t j = 0; j < rows; j++) memcpy(to + j * to_row, from + j * from_row, bytes);
 }
 
-// Copies this rank's planes of a grid to another one. Planes of one row are rows; so are, on the GPU, all rows of planes
-// that follow each other like rows.
+// Copies this rank's planes of a grid to another one. Planes of one row are rows; so are, on the GPU, all rows of
+// planes that follow each other like rows.
 static void pgi_copy_planes(pg_solver *s, pgi_grid from, pgi_grid to, int64_t element)
 {
     const pgi_level *const l = &s->outer;
@@ -11583,8 +11574,7 @@ static void *pgi_take_table(pgi_arena *a, size_t bytes, void **host)
 static pgi_grid pgi_grid_at(void *base, const int n[3])
 {
     const int64_t pitch = n[0] < 32 ? n[0] : (n[0] + 1) / 2 * 2;
-    const pgi_grid g = {base, 0, pitch, pitch * n[1], 0};
-    return g;
+    return {base, 0, pitch, pitch * n[1], 0};
 }
 
 static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
@@ -11845,7 +11835,8 @@ static void pgi_prolongation_ghosts(const pgi_transfer<double> &t, const int *fi
     }
 }
 
-// Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in 1D).
+// Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in
+// 1D).
 static int pgi_is_adjoint(const pg_desc *d, const int coarsened[3])
 {
     return d->flags & PG_SYMMETRIC || coarsened[0] + coarsened[1] + coarsened[2] == 1;
@@ -11898,7 +11889,6 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
 {
     const double points = pgi_points_of(h->line[l]);
     if (points <= PGI_SHARED_MOST) return PG_OK;
-    const char *const axis = s->desc.dim == 2 ? "y" : "z";
     const char *const why =
         s->masked       ? "masks and coefficient fields do not spread; use one rank"
         : s->has_direct ? "PG_DIRECT spreads where alpha >= 0 and all axes but the ranks' can be transformed; use "
@@ -11910,7 +11900,7 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
                         : "ranks have too few of its planes; use fewer ranks, or PG_CG with PG_PRECOND_AINV";
     return pgi_unsupported("level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
                            "possible up to %.3g: %s",
-                           l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
+                           l, points, s->comm->ranks, pgi_name_of_axis(&s->desc, 2), (double)PGI_SHARED_MOST, why);
 }
 
 // Passes of two sweeps read four planes of u beside those of a rank; of the level below see pgi_corrected_pass_ghosts.
@@ -18680,8 +18670,7 @@ struct pgi_fill {
 static void pgi_fill_words(pg_solver *s, void *to, int64_t size, int value = 0, const int *wanted = NULL,
                            const int *first = NULL)
 {
-    const pgi_fill fill = {(int *)to, size, value, wanted, first};
-    pgi_for_each(s, size, fill);
+    pgi_for_each(s, size, pgi_fill{(int *)to, size, value, wanted, first});
 }
 
 // Calls body(phase, p) for all p below body.count(phase, body.last_level()), one phase after the other: small work, by
@@ -19083,8 +19072,7 @@ template <class T> struct pgi_cell_relax {
 template <class T>
 static void pgi_cell_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
 {
-    const pgi_cell_relax<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, out, (T)omega, 0, 0, 0};
-    pgi_for_points(s, l->n, body);
+    pgi_for_points(s, l->n, pgi_cell_relax<T>{pgi_operator_of<T>(s, l), u, rhs.f, out, (T)omega, 0, 0, 0});
 }
 
 template <class T>
@@ -19465,14 +19453,12 @@ static void pgi_cell_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, p
         return;
     }
 #endif
-    const pgi_cell_residual<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
-    pgi_for_points(s, l->n, body);
+    pgi_for_points(s, l->n, pgi_cell_residual<T>{pgi_operator_of<T>(s, l), u, rhs.f, r, 0});
 }
 
 template <class T> static void pgi_cell_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
 {
-    const pgi_cell_residual<T> body = {pgi_operator_of<T>(s, l), u, pgi_no_grid(), v, 0};
-    pgi_for_points(s, l->n, body);
+    pgi_for_points(s, l->n, pgi_cell_residual<T>{pgi_operator_of<T>(s, l), u, pgi_no_grid(), v, 0});
 }
 
 #if PGI_GPU
@@ -19728,8 +19714,8 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
     }
 #endif
     if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
-    const pgi_cell_residual<double> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
-    pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
+    pgi_for_fluid(s, l->n, pgi_bricks_of(s, l),
+                  pgi_cell_residual<double>{pgi_operator_of<double>(s, l), u, rhs.f, r32, 1});
 }
 #endif
 
@@ -20083,8 +20069,7 @@ struct pgi_clear_outside {
 static void pgi_clear_grid(pg_solver *s, pgi_grid from, pgi_grid to, int narrow, const int *some = NULL,
                            unsigned long long *largest = NULL)
 {
-    const pgi_clear_outside body = {pgi_wide_operator(s), from, to, narrow, some, largest};
-    pgi_for_eighths(s, s->outer.n, body);
+    pgi_for_eighths(s, s->outer.n, pgi_clear_outside{pgi_wide_operator(s), from, to, narrow, some, largest});
 }
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 {
@@ -20364,8 +20349,7 @@ static pgi_fixed pgi_fixed_of(const pg_solver *s)
 {
     int bits = 0;
     while ((int64_t)1 << bits < s->level[0].points) bits++;
-    const pgi_fixed fixed = {ldexp(1.0, 60 - bits)};
-    return fixed;
+    return {ldexp(1.0, 60 - bits)};
 }
 
 static pgi_sum_parts pgi_sums_of(const pg_solver *s, int64_t *sum)
@@ -20410,9 +20394,9 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
     pgi_for_points(s, s->outer.n, sums);
     sums.most = sums.FOUND;
     pgi_for_points(s, s->outer.n, sums);
-    const pgi_subtract_means subtract = {sums.a.b, o->component,  o->components, x,         narrow,
-                                         lifts,    sums.fixed, o->sum,     o->weight, largest};
-    pgi_for_points(s, s->outer.n, subtract);
+    pgi_for_points(s, s->outer.n,
+                   pgi_subtract_means{sums.a.b, o->component, o->components, x, narrow, lifts, sums.fixed, o->sum,
+                                      o->weight, largest});
 }
 
 // The right-hand side of the problem under way, from the caller's f. compatible: made so in every component
@@ -20424,11 +20408,9 @@ static void pgi_gather(pg_solver *s, int compatible)
     const pgi_cell_operator<double> a = pgi_wide_operator(s);
     pgi_count_means counts = {s->state, o->components, o->component_capacity, 0, o->overflow};
     if (compatible) pgi_for_each(s, 1, counts);    // else the report stays that of the last solve
-    const pgi_gather_rhs gather = {a, o->faces, o->given, f, narrow};
-    pgi_for_fluid(s, s->outer.n, o->bricks, gather);
+    pgi_for_fluid(s, s->outer.n, o->bricks, pgi_gather_rhs{a, o->faces, o->given, f, narrow});
     if (o->values_capacity) {
-        const pgi_add_values add = {a, o->values, o->values_capacity, s->work.beta, f, narrow};
-        pgi_for_each(s, o->values_capacity, add);
+        pgi_for_each(s, o->values_capacity, pgi_add_values{a, o->values, o->values_capacity, s->work.beta, f, narrow});
     }
     if (!compatible) return;
     pgi_clear_grid(s, f, f, narrow, o->components + 1, &s->state->largest_single);
@@ -20446,10 +20428,8 @@ static void pgi_label(pg_solver *s, int singular, int capacity)
     const pgi_cell_operator<double> a = pgi_wide_operator(s);
     const int64_t cells = s->outer.points;
     int *const parent = o->parent;
-    const pgi_label_begin begin = {o->kind, n[0], n[1], parent};
-    pgi_for_eighths(s, n, begin);
-    const pgi_label_unite unite = {a, parent};
-    pgi_for_eighths(s, n, unite);
+    pgi_for_eighths(s, n, pgi_label_begin{o->kind, n[0], n[1], parent});
+    pgi_for_eighths(s, n, pgi_label_unite{a, parent});
     const pgi_label_held held = {a, o->kind, parent, o->components + 1};
     pgi_fill_words(s, o->components, 2);
     if (singular) pgi_for_eighths(s, n, held);
@@ -20795,8 +20775,7 @@ struct pgi_node_lane {
 };
 static PGI_HD inline pgi_node_lane pgi_node_lane_of(int64_t p, int log_lanes)
 {
-    const pgi_node_lane own = {p >> log_lanes, (int)(p & ((1 << log_lanes) - 1))};
-    return own;
+    return {p >> log_lanes, (int)(p & ((1 << log_lanes) - 1))};
 }
 
 // The sum over the lanes that share a node: for all of them the same bits.
@@ -21740,26 +21719,12 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
 {
     const pgi_list_level level(list[t.level]);
     switch (t.what) {
-    case PGI_NODES_SMOOTH: {
-        const pgi_smooth_nodes smooth = {level, t.turn, t.omega};
-        f(smooth);
+    case PGI_NODES_SMOOTH: f(pgi_smooth_nodes{level, t.turn, t.omega}); break;
+    case PGI_NODES_RESTRICT: f(pgi_restrict_to_list{level, list[t.level + 1], t.omega}); break;
+    case PGI_NODES_PROLONG:
+        f(pgi_prolong_from_list{level, t.repeats ? list[t.level + 1].e : list[t.level + 1].u, t.turn});
         break;
-    }
-    case PGI_NODES_RESTRICT: {
-        const pgi_restrict_to_list restriction = {level, list[t.level + 1], t.omega};
-        f(restriction);
-        break;
-    }
-    case PGI_NODES_PROLONG: {
-        const pgi_list &next = list[t.level + 1];
-        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.u, t.turn};
-        f(prolongation);
-        break;
-    }
-    default: {
-        const pgi_step_nodes step = {pgi_any_level(list[t.level]), t.what, t.turn, t.weight, t.omega};
-        f(step);
-    }
+    default: f(pgi_step_nodes{pgi_any_level(list[t.level]), t.what, t.turn, t.weight, t.omega});
     }
 }
 
@@ -22453,8 +22418,7 @@ template <class T> struct pgi_smoother {
                              : with_product && q == steps - 1 ? PGI_STEP_WITH_PRODUCT
                                                               : PGI_STEP;
             step(what, *u, f, *other, factor(steps, q));
-            const pgi_grid before = *u;
-            *u = *other, *other = before;
+            std::swap(*u, *other);
         }
     }
 };
@@ -22530,8 +22494,7 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
     if (!fine.rows) pgi_for_each(s, to.capacity, pgi_take_leaves{pgi_joining_inside(joined)});
     if (fine.factors) pgi_for_each(s, most, pgi_store_factors{fine});
     for (int fills = 0; fills < 2; fills++) {
-        const pgi_gather_links links = {fine, to, fills};
-        pgi_for_each(s, to.capacity, links);
+        pgi_for_each(s, to.capacity, pgi_gather_links{fine, to, fills});
         if (fills) break;
         pgi_fill_words(s, to.begin, to.capacity + 1, 0, NULL, to.meta + PGI_NODES_OF);    // it goes over all the room
         pgi_prefix_sum(s, to.begin, to.capacity + 1, to.meta + PGI_LINKS_OF, s->obstacles.scan, NULL);
@@ -22539,16 +22502,14 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
         pgi_fill_words(s, to.first, slots + 1, 0, to.meta + PGI_IS_LEFT_OUT);
         pgi_fill_words(s, fine.aggregate, most, -1, to.meta + PGI_IS_LEFT_OUT);
     }
-    const pgi_mirror_links mirror = {to};
-    pgi_for_each(s, to.capacity, mirror);
+    pgi_for_each(s, to.capacity, pgi_mirror_links{to});
     for (int fills = 0; fills < 2 && !fine.rows; fills++) {
         pgi_for_each(s, to.capacity, pgi_store_restriction{pgi_list_level(fine), to, fills});
         if (fills) break;
         pgi_fill_words(s, to.from, to.capacity + 1, 0, NULL, to.meta + PGI_NODES_OF);
         pgi_prefix_sum(s, to.from, to.capacity + 1, to.meta + PGI_ENTRIES_OF, s->obstacles.scan, NULL);
     }
-    const pgi_invert invert = {to};
-    pgi_for_phases(s, invert);
+    pgi_for_phases(s, pgi_invert{to});
 }
 
 // Whether the finest level has no rows, but goes by its mask in all that is done: see pgi_dense_level.
@@ -22622,8 +22583,7 @@ static void pgi_store_finest(pg_solver *s)
     const int *const n = s->level[0].n, coarse[3] = {pgi_half(n[0]), pgi_half(n[1]), pgi_half(n[2])};
     int *const blocks = pgi_blocks_of(s);
     if (!blocks) {
-        const pgi_store_rows store = {pgi_wide_operator(s), s->obstacles.unit, s->obstacles.fine.rows};
-        pgi_for_points(s, n, store);
+        pgi_for_points(s, n, pgi_store_rows{pgi_wide_operator(s), s->obstacles.unit, s->obstacles.fine.rows});
         return;
     }
     pgi_fill_words(s, blocks, 1);
@@ -22632,8 +22592,7 @@ static void pgi_store_finest(pg_solver *s)
 
 static void pgi_weigh(pg_solver *s, const pgi_dense_level &l, unsigned *weights)
 {
-    const pgi_weigh_cells weigh = {l, weights};
-    pgi_for_points(s, l.n, weigh);
+    pgi_for_points(s, l.n, pgi_weigh_cells{l, weights});
 }
 // The first coarse level as a grid. By the mask also what transfers to it take.
 static void pgi_make_grid(pg_solver *s)
@@ -22684,8 +22643,7 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
         return;
     }
     const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
-    const pgi_run_body run = {s, 8 * (int64_t)list.capacity};
-    pgi_with_task(o->list, task, run);
+    pgi_with_task(o->list, task, pgi_run_body{s, 8 * (int64_t)list.capacity});
 }
 
 // The factors of a level that is visited three times: the roots of a Chebyshev polynomial of degree 3, as an odd degree
@@ -22912,8 +22870,7 @@ static void pgi_smooth_among_cells(pg_solver *s, int steps)
     pgi_grid u = s->outer.u, other = s->obstacles.held;
     for (int q = 0; q < steps; q++) {
         s->outer_ops->jacobi(s, &s->outer, u, pgi_rhs_of(s->outer.f), pgi_smoother<double>::factor(steps, q), other);
-        const pgi_grid before = u;
-        u = other, other = before;
+        std::swap(u, other);
     }
     if (steps % 2) s->outer_ops->copy(s, &s->outer, u, other);
 }
@@ -23771,8 +23728,8 @@ enum pgi_pointwise_kind { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARRO
 
 namespace
 {
-// to = 0, to = from, to -= shift, to = scale from, to += from / scale. What is not there counts as 0. Moves 1 or 2 words
-// a point.
+// to = 0, to = from, to -= shift, to = scale from, to += from / scale. What is not there counts as 0. Moves 1 or 2
+// words a point.
 template <class TF, class TT> struct pgi_pointwise {
     pgi_grid from, to;
     int what;
@@ -23862,17 +23819,17 @@ template <class T> static void pgi_subtract_shift(pg_solver *s, const pgi_level 
 {
     pgi_run_pointwise<T, T>(s, l, PGI_SUBTRACT_SHIFT, pgi_no_grid(), u);
 }
-static void pgi_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
+template <class T> static void pgi_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
 {
-    pgi_run_pointwise<float, double>(s, outer, PGI_WIDEN_ADD, e32, u);
+    pgi_run_pointwise<T, double>(s, outer, PGI_WIDEN_ADD, e32, u);
 }
-static void pgi_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f, const pgi_level *level)
+template <class T> static void pgi_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f, const pgi_level *level)
 {
-    pgi_run_pointwise<double, float>(s, outer, PGI_NARROW, f, level->f);
+    pgi_run_pointwise<double, T>(s, outer, PGI_NARROW, f, level->f);
     for (int q = 0; q < 6; q++) {
         const int n[3] = {level->n[pgi_plane_axis(q, 0)], 1, level->n[pgi_plane_axis(q, 1)]};
         const pgi_grid given = {&s->state->ghost[q], 1, 0, n[0], 0}, own = {level->plane[q], 0, 0, n[0], 0};
-        const pgi_pointwise<double, float> body = {given, own, PGI_NARROW, s->state};
+        const pgi_pointwise<double, T> body = {given, own, PGI_NARROW, s->state};
         if (level->plane[q]) pgi_for_planes(s, n, 0, n[2], body);
     }
 }
@@ -24427,9 +24384,9 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     PGI_OPERATIONS_OF_DIRECT(SET)                                                                                      \
     o.fill_zero = pgi_fill_zero<T>, o.copy = pgi_copy<T>, o.subtract_shift = pgi_subtract_shift<T>;                    \
     o.restrict_faces = pgi_restrict_faces<T>;                                                                          \
-    if (sizeof(T) == sizeof(float)) {                                                                                  \
+    if constexpr (sizeof(T) == sizeof(float)) {                                                                        \
         PGI_OPERATIONS_OF_F32(SET_PLAIN)                                                                               \
-        o.narrow_rhs = pgi_narrow_rhs, o.widen_add = pgi_widen_add;                                                    \
+        o.narrow_rhs = pgi_narrow_rhs<T>, o.widen_add = pgi_widen_add<T>;                                              \
     }
 
 template <class T> static constexpr pgi_ops pgi_cpu_ops()
@@ -24591,8 +24548,7 @@ static int pgi_smoothing_turns(const pg_solver *s, const pgi_level *l)
 
 static pgi_rhs pgi_level_rhs(const pgi_level *l, int full)
 {
-    const pgi_rhs r = {l->f, full ? l->faces : NULL};
-    return r;
+    return {l->f, full ? l->faces : NULL};
 }
 
 static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from_zero, int visits);
@@ -25430,9 +25386,8 @@ static void pgi_add_text(char *text, size_t room, const char *format, ...)
 }
 
 // The message where the residual says all.
-static void pgi_write_residual(const pgi_state *st, pg_report *r)
+static void pgi_write_residual(const pgi_state *st, const char *name, const char *plural, pg_report *r)
 {
-    const char *const name = pg_outcome_string(r->outcome), *const plural = r->iterations == 1 ? "" : "s";
     const size_t room = sizeof r->message;
     if (!(r->rhs_norm > 0))
         pgi_add_text(r->message, room, "%s after %d iteration%s: residual %.3g, right-hand side 0", name, r->iterations,
@@ -25530,7 +25485,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
     default:
         if (st->history_count == 0)
             return pgi_add_text(to, room, "%s: solved directly; u has no residual with PG_OPEN_SPECTRAL", name);
-        pgi_write_residual(st, r);
+        pgi_write_residual(st, name, plural, r);
     }
 }
 
@@ -26144,14 +26099,14 @@ static pg_status pgi_check_velocity(pg_desc *d)
         return PG_OK;
     }
     const unsigned takes = PG_JACOBI | PG_RBGS | PG_SOR | PG_BICGSTAB | PG_PIPEBICGSTAB;
-    PGI_UNSUPPORTED_IF(!(d->flags & takes), "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric;",
-                       pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
-    PGI_UNSUPPORTED_IF(d->flags & PG_PRECOND_CYCLE, "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g);",
-                       d->velocity[0], d->velocity[1], d->velocity[2]);
+    char velocity[80];
+    snprintf(velocity, sizeof velocity, "a velocity (%g, %g, %g)", d->velocity[0], d->velocity[1], d->velocity[2]);
+    PGI_UNSUPPORTED_IF(!(d->flags & takes), "%s does not go with %s, which makes A unsymmetric;",
+                       pgi_method_name(d->flags), velocity);
+    PGI_UNSUPPORTED_IF(d->flags & PG_PRECOND_CYCLE, "PG_PRECOND_CYCLE does not go with %s;", velocity);
     PGI_UNSUPPORTED_IF(d->flags & PG_MIXED,
-                       "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 from its "
-                       "preconditioner;",
-                       d->velocity[0], d->velocity[1], d->velocity[2]);
+                       "PG_MIXED does not go with %s, where BiCGStab needs more than f32 from its preconditioner;",
+                       velocity);
     return PG_OK;
 }
 
@@ -26202,13 +26157,15 @@ static pg_status pgi_check_open(const pg_desc *d)
                            "face %s is %s, which takes PG_DIRECT, but poisson_gpu.cu was compiled with "
                            "PG_NO_DIRECT, which leaves it out: compile it without that",
                            face, kind);
-        PGI_UNSUPPORTED_IF(pgi_is_masked(d), "face %s is %s, which does not go with a mask or coefficient fields;",
-                           face, kind);
-        PGI_UNSUPPORTED_IF(pgi_convects(d), "face %s is %s, which does not go with a velocity;", face, kind);
-        PGI_UNSUPPORTED_IF(pgi_number(d->comm.kind), "face %s is %s, which takes one rank;", face, kind);
-        PGI_UNSUPPORTED_IF(!(d->flags & (PG_DIRECT | PG_FASTEST)), "face %s is %s, which %s does not take;", face, kind,
-                           pgi_method_name(d->flags));
-        PGI_UNSUPPORTED_IF(d->flags & PG_MIXED, "face %s is %s, which PG_MIXED does not take;", face, kind);
+        const char *const what = pgi_is_masked(d)           ? "does not go with a mask or coefficient fields"
+                                 : pgi_convects(d)          ? "does not go with a velocity"
+                                 : pgi_number(d->comm.kind) ? "takes one rank"
+                                                            : NULL;
+        PGI_UNSUPPORTED_IF(what, "face %s is %s, which %s;", face, kind, what);
+        const char *const method = !(d->flags & (PG_DIRECT | PG_FASTEST)) ? pgi_method_name(d->flags)
+                                   : d->flags & PG_MIXED                  ? "PG_MIXED"
+                                                                          : NULL;
+        PGI_UNSUPPORTED_IF(method, "face %s is %s, which %s does not take;", face, kind, method);
         PGI_UNSUPPORTED_IF(d->alpha < 0,
                            "face %s is %s, by which waves would leave where alpha is %g; it must not "
                            "be negative;",
@@ -26768,12 +26725,11 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3])
             double row[4];
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[3];
-            if (!(pgi_finite(c) && c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
-                const int axis = d->dim == 2 && a > 0 ? 3 - a : a;    // the caller's
-                return pgi_wrong("h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g "
-                                 "to %g in %s: rescale the lengths",
-                                 axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
-            }
+            PGI_WRONG_IF(!(pgi_finite(c) && c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1),
+                         "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to %g "
+                         "in %s: rescale the lengths",
+                         pgi_turned_axis(d, a), d->h[a], c, pgi_name_of_axis(d, a), smallest, largest,
+                         single ? "f32" : "f64");
         }
     }
     return PG_OK;
@@ -26875,7 +26831,7 @@ static int pgi_add_axes(const pg_solver *s, char *text, size_t room, const char 
 {
     int count = 0;
     for (int q = 0; q < 3; q++)
-        if (wanted(s->desc.dim == 2 && q > 0 ? 3 - q : q))
+        if (wanted(pgi_turned_axis(&s->desc, q)))
             pgi_add_text(text, room, "%s%s", count++ ? ", " : begin, pgi_axis_name[q]);
     return count;
 }
@@ -28188,7 +28144,7 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
 // Slopes at faces of the problem that has been entered, packed: those from gap `first` on, `count` in a line.
 static void pgi_slopes_at_faces(pg_solver *s, int axis, int first, int count, char *out)
 {
-    const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
+    const int turned = pgi_turned_axis(&s->desc, axis);
     const int *const own = s->outer.part.own;
     int64_t n[3] = {s->work.n[0], s->work.n[1], own[1] - own[0]};
     n[turned] = count;
@@ -28224,7 +28180,7 @@ static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *
 {
     PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3.0 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
-    const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
+    const int turned = pgi_turned_axis(&s->desc, axis);
     return pgi_run_piece(s, u, out, 0, out, [&](int) {
         pgi_slopes_call(s, turned, 0, s->desc.hi[axis] - s->desc.lo[axis], 1, pgi_given_f(s));
     });
@@ -28572,9 +28528,9 @@ enum pgi_dense_pass {
 };
 enum pgi_dense_vector { PGI_DENSE_RHS, PGI_DENSE_ITERATE };
 
-// An operation in the precision, and on the back end, of the solver d. copy: x = u or 0, or u = x; measure: state.sums
-// of f, or state.magnitude of D x where state.seek asks for it; rows: a pass, turn of PGI_DENSE_POWER tells which x is
-// the first one; gauss_seidel: a sweep
+// An operation in the precision, and on the back end, of the solver d. measure: state.sums of f, or state.magnitude of
+// D x where state.seek asks for it; rows: a pass, turn of PGI_DENSE_POWER tells which x is the first one; gauss_seidel:
+// a sweep
 #define PGI_DENSE_RUN(operation, ...)                                                                                  \
     pgi_in_precision(pgi_is_f32(d->desc.flags),                                                                        \
                      [&](auto t) { PGI_BACK_END(&d->s, dense_##operation<decltype(t)>)(__VA_ARGS__); })
@@ -28692,15 +28648,29 @@ template <class T> static void pgi_cpu_dense_gauss_seidel(pgi_dense *d)
 }
 
 // x = u or 0, or u = x
-template <class T> static void pgi_cpu_dense_copy(pgi_dense *d, int store)
+template <class T> struct pgi_dense_copied {
+    const pgi_state *st;
+    T *x, *y;
+    int n, store, jacobi, zero;
+    PGI_HD int64_t count() const { return n; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        T *const u = (T *)st->u.own;
+        if (store)
+            u[i] = pgi_dense_turn(st, jacobi) ? y[i] : x[i];
+        else
+            x[i] = zero ? (T)0 : u[i];
+    }
+};
+static void pgi_dense_move(pgi_dense *d, int store)
 {
-    const size_t bytes = (size_t)d->desc.n * sizeof(T);
-    if (store)
-        memcpy(d->s.state->u.own, pgi_cpu_dense_iterate<T>(d), bytes);
-    else if (d->s.guess_zero)
-        memset(d->x[0], 0, bytes);
-    else
-        memcpy(d->x[0], d->s.state->u.own, bytes);
+    pgi_in_precision(pgi_is_f32(d->desc.flags), [&](auto t) {
+        typedef decltype(t) T;
+        const int jacobi = d->desc.flags & PG_JACOBI ? 1 : 0;
+        pgi_for_each(&d->s, d->desc.n,
+                     pgi_dense_copied<T>{d->s.state, (T *)d->x[0], (T *)d->x[1], d->desc.n, store, jacobi,
+                                         d->s.guess_zero});
+    });
 }
 
 // Blocks of the GPU that a pass over all rows takes.
@@ -28880,19 +28850,6 @@ template <class T> static __global__ void PGI_BOUNDS(4)
         pgi_end_sums(sums, job.partials, st, unit);
     else
         pgi_finish_sums(sums, job.partials, st, st->magnitude);
-}
-
-// Computes x = u or 0, or u = x   Moves 2 words a row   Covers a row a thread
-template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_dense_copy_kernel(pgi_state *st, T *x, const T *y, int n, int store, int jacobi, int zero)
-{
-    pgi_await();
-    const int i = (int)(blockIdx.x * PGI_BLOCK + threadIdx.x);
-    if (i >= n) return;
-    if (store)
-        ((T *)st->u.own)[i] = pgi_dense_turn(st, jacobi) ? y[i] : x[i];
-    else
-        x[i] = zero ? (T)0 : ((const T *)st->u.own)[i];
 }
 
 // ---- on the GPU: a Gauss-Seidel sweep ----
@@ -29237,14 +29194,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_DENSE_THREADS, 1
     if (threadIdx.x == 0) *turns.ticket = *turns.solved = 0;
 }
 
-template <class T> static void pgi_cuda_dense_copy(pgi_dense *d, int store)
-{
-    pg_solver *s = &d->s;
-    PGI_LAUNCH_EARLY(s, (d->desc.n + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), 0, pgi_dense_copy_kernel<T>, s->state,
-                     (T *)d->x[0], (const T *)d->x[1], d->desc.n, store, d->desc.flags & PG_JACOBI ? 1 : 0,
-                     s->guess_zero);
-}
-
 template <class T> static void pgi_cuda_dense_measure(pgi_dense *d, int vector, int again)
 {
     pg_solver *s = &d->s;
@@ -29307,11 +29256,7 @@ static void pgi_dense_step_sweeps(pg_solver *s)
     s->ops->control(s, PGI_CHECK, 0);
 }
 
-static void pgi_dense_step_store(pg_solver *s)
-{
-    pgi_dense *d = pgi_dense_of(s);
-    PGI_DENSE_RUN(copy, d, 1);
-}
+static void pgi_dense_step_store(pg_solver *s) { pgi_dense_move(pgi_dense_of(s), 1); }
 
 // The iterate lies in the workspace: u is written once, at the end. Jacobi's first sweep measures the first residual.
 static void pgi_dense_program(pg_solver *s)
@@ -29319,7 +29264,7 @@ static void pgi_dense_program(pg_solver *s)
     pgi_dense *d = pgi_dense_of(s);
     const int jacobi = d->desc.flags & PG_JACOBI ? 1 : 0;
     s->ops->control(s, PGI_BEGIN, 0);
-    PGI_DENSE_RUN(copy, d, 0);
+    pgi_dense_move(d, 0);
     if (s->checked) {
         for (int again = 0; again < 2; again++) PGI_DENSE_RUN(measure, d, PGI_DENSE_RHS, again);
         s->ops->control(s, PGI_SET_RHS, 0);
@@ -29697,7 +29642,7 @@ PG_API pg_status pg_dense_query_desc(const pg_solver *s, pg_dense_desc *desc)
 {
     pgi_thread_error[0] = 0;
     PGI_WRONG_IF(!s || !desc, "%s is NULL", s ? "desc" : "solver");
-    PGI_TRY(pgi_check_made_by(s, 1, "pg_dense_query_desc"));
+    PGI_TRY(pgi_check_made_by(s, 1, __func__));
     *desc = ((const pgi_dense *)s)->desc;
     return PG_OK;
 }
@@ -29706,7 +29651,7 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
     pgi_thread_error[0] = 0;
     PGI_WRONG_IF(!s || !desc, "%s is NULL", s ? "desc" : "solver");
-    PGI_TRY(pgi_check_made_by(s, 0, "pg_query_desc"));
+    PGI_TRY(pgi_check_made_by(s, 0, __func__));
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
@@ -29739,9 +29684,10 @@ template <class Work> static pg_status pgi_on(pg_solver *s, Work work)
 }
 #define PGI_CALL(work) return pgi_on(s, [&] { return work; })
 // The same for one kind of handles.
-#define PGI_CALL_OF(dense, name, work)                                                                                 \
+#define PGI_CALL_OF(dense, work)                                                                                       \
+    const char *const name_ = __func__;                                                                                \
     PGI_CALL([&] {                                                                                                     \
-        const pg_status status = pgi_check_made_by(s, dense, name);                                                    \
+        const pg_status status = pgi_check_made_by(s, dense, name_);                                                   \
         return status == PG_OK ? work : status;                                                                        \
     }())
 
@@ -29763,50 +29709,41 @@ PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *s
 }
 PG_API pg_status pg_get_report(pg_solver *s, pg_report *report) { PGI_CALL(pgi_get_report(s, report)); }
 PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream) { PGI_CALL((s->desc.stream = stream, PG_OK)); }
-PG_API pg_status pg_dense_update(pg_solver *s) { PGI_CALL_OF(1, "pg_dense_update", pgi_dense_read(s)); }
+PG_API pg_status pg_dense_update(pg_solver *s) { PGI_CALL_OF(1, pgi_dense_read(s)); }
 
-PG_API pg_status pg_set_faces(pg_solver *s, const pg_face face[6])
-{
-    PGI_CALL_OF(0, "pg_set_faces", pgi_set_faces(s, face));
-}
-PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
-{
-    PGI_CALL_OF(0, "pg_set_alpha", pgi_set_alpha(s, alpha));
-}
-PG_API pg_status pg_set_cells(pg_solver *s, const pg_cells *cells)
-{
-    PGI_CALL_OF(0, "pg_set_cells", pgi_set_cells_call(s, cells));
-}
+PG_API pg_status pg_set_faces(pg_solver *s, const pg_face face[6]) { PGI_CALL_OF(0, pgi_set_faces(s, face)); }
+PG_API pg_status pg_set_alpha(pg_solver *s, double alpha) { PGI_CALL_OF(0, pgi_set_alpha(s, alpha)); }
+PG_API pg_status pg_set_cells(pg_solver *s, const pg_cells *cells) { PGI_CALL_OF(0, pgi_set_cells_call(s, cells)); }
 PG_API pg_status pg_get_parts(pg_solver *s, const void *x, int *labels, int *count, double *sums, double *volumes)
 {
-    PGI_CALL_OF(0, "pg_get_parts", pgi_get_parts(s, x, labels, count, sums, volumes));
+    PGI_CALL_OF(0, pgi_get_parts(s, x, labels, count, sums, volumes));
 }
 PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps)
 {
-    PGI_CALL_OF(0, "pg_smooth", pgi_smooth_call(s, u, f, sweeps));
+    PGI_CALL_OF(0, pgi_smooth_call(s, u, f, sweeps));
 }
 PG_API pg_status pg_cycle(pg_solver *s, void *u, const void *f, int cycles)
 {
-    PGI_CALL_OF(0, "pg_cycle", pgi_cycle_call(s, u, f, cycles));
+    PGI_CALL_OF(0, pgi_cycle_call(s, u, f, cycles));
 }
-PG_API pg_status pg_apply(pg_solver *s, const void *u, void *v) { PGI_CALL_OF(0, "pg_apply", pgi_apply_call(s, u, v)); }
+PG_API pg_status pg_apply(pg_solver *s, const void *u, void *v) { PGI_CALL_OF(0, pgi_apply_call(s, u, v)); }
 PG_API pg_status pg_gradient(pg_solver *s, const void *u, int axis, void *out, pg_where where)
 {
-    PGI_CALL_OF(0, "pg_gradient", pgi_gradient_call(s, u, axis, out, pgi_number(where)));
+    PGI_CALL_OF(0, pgi_gradient_call(s, u, axis, out, pgi_number(where)));
 }
 PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r)
 {
-    PGI_CALL_OF(0, "pg_residual", pgi_residual_call(s, u, f, r));
+    PGI_CALL_OF(0, pgi_residual_call(s, u, f, r));
 }
 
 PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
 {
-    PGI_CALL_OF(0, "pg_norm", pgi_reduce_call(s, x, NULL, PGI_SELF, pgi_number(kind), result));
+    PGI_CALL_OF(0, pgi_reduce_call(s, x, NULL, PGI_SELF, pgi_number(kind), result));
 }
 
 PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *result)
 {
-    PGI_CALL_OF(0, "pg_dot", pgi_reduce_call(s, x, y, y ? PGI_OTHER : PGI_ONE, PG_NORM_L2, result));
+    PGI_CALL_OF(0, pgi_reduce_call(s, x, y, y ? PGI_OTHER : PGI_ONE, PG_NORM_L2, result));
 }
 
 PG_API int pg_progress(void *file, const pg_report *r)
