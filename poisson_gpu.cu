@@ -1398,10 +1398,7 @@ template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
 }
 
 // An array whose ghosts, if it has any, lie beside its planes.
-static inline pgi_given pgi_in_one(void *base)
-{
-    return {base, base, base, 0, INT_MAX};
-}
+static inline pgi_given pgi_in_one(void *base) { return {base, base, base, 0, INT_MAX}; }
 
 // Plane k, which may be a ghost: its first element.
 template <class T> static PGI_HD inline T *pgi_plane(const pgi_grid &g, int k)
@@ -1485,15 +1482,6 @@ template <class T> static PGI_HD inline double pgi_even_diagonal(const pgi_box<T
         sum += most;
     }
     return sum;
-}
-
-// A point of D u. even: pgi_even_diagonal
-template <class T>
-static PGI_HD inline double pgi_magnitude_point(const pgi_box<T> &b, double even, T u, int i, int j, int k)
-{
-    if (even > 0) return (even + fabs(b.state->alpha)) * (double)u;
-    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
-    return ((double)pgi_diagonal(pgi_reaction((T)0, x, y, z), x, y, z) + fabs(b.state->alpha)) * (double)u;
 }
 
 template <class T> static PGI_HD inline T pgi_relaxed(T u, T residual, T inverse_diagonal, T omega)
@@ -2162,8 +2150,7 @@ static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_state *
                                                                const pgi_faces *fc, int fine_nx,
                                                                const pgi_box<T> &coarse, const pgi_grid &v)
 {
-    return {ff,   fc,   state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
-                                    v.sj, v.sk, NULL};
+    return {ff, fc, state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v), v.sj, v.sk, NULL};
 }
 
 // ---- control: what steers a solve, one thread ----
@@ -2181,12 +2168,8 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
 
 static PGI_HD inline double pgi_norm_of(const double sums[4], int kind)
 {
-    switch (kind) {
-    case PG_NORM_L2: return sqrt(sums[0]);
-    case PG_NORM_L2_PLAIN: return sqrt(sums[1]);
-    case PG_NORM_MAX: return sums[3];
-    default: return sums[2];
-    }
+    if (kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) return sqrt(sums[kind == PG_NORM_L2 ? 0 : 1]);
+    return sums[kind == PG_NORM_MAX ? 3 : 2];
 }
 
 // By the bits of the number, out of the sight of compilers that -ffast-math lets assume it finite.
@@ -4234,21 +4217,21 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
 {
     if (!s->state->seek) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const double unit = s->state->unit_of_sums, even = pgi_even_diagonal(b);
+    const double unit = s->state->unit_of_sums, even = pgi_even_diagonal(b), alpha = fabs(b.state->alpha);
     pgi_cpu_sums<0>(s, l, b, s->state->magnitude, [&](int j, int k, double wyz, double *sums) PGI_INLINE {
         const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
         for (int i = 0; i < l->n[0]; i++) {
-            const double v = unit * pgi_magnitude_point(b, even, p[i], i, j, k);
+            const pgi_row<T> x = pgi_row_of(b.axis[0], i);
+            const double diagonal = even > 0 ? even : (double)pgi_diagonal(pgi_reaction((T)0, x, y, z), x, y, z),
+                         v = unit * ((diagonal + alpha) * (double)p[i]);
             pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), v, v);
         }
     });
 }
 
 // As if there were fluid in all bricks
-static pgi_bricks pgi_all_bricks()
-{
-    return {NULL, {0, 0, 0}, {0, 0, 0}};
-}
+static pgi_bricks pgi_all_bricks() { return {NULL, {0, 0, 0}, {0, 0, 0}}; }
 
 // f(begin, end) for the points of a row without gaps: all, or those in bricks with fluid.
 template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, int j, int k, const F &f)
@@ -7993,17 +7976,6 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
     pgi_control(st, step, argument, pgi_device_now());
 }
 
-static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c)
-{
-    pgi_await();
-    pgi_enter(st, c);
-}
-
-static __global__ void pgi_keep_worst_kernel(pgi_state *worst, const pgi_state *st, int first)
-{
-    pgi_keep_worst(worst, st, first);
-}
-
 // ---- >>tiles: residuals and transfers of large levels, in tiles that march along z ----
 
 // Tiles are numbered along x, then y, then z, and begin `own` points after each other. They divide planes [first, end).
@@ -11299,7 +11271,6 @@ static pg_status pgi_agree(pgi_comm *c, pg_status status)
 // The descriptor as far as it is the same on all ranks.
 static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
 {
-    static const char *const side[2] = {"low", "high"};
     pgi_say(a, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH, "the version of the library");
 #define PGI_SAY_(FIELD) pgi_say(a, (double)d->FIELD, #FIELD);
     PGI_SAME_OF_DESC(PGI_SAY_)
@@ -11318,9 +11289,9 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
         pgi_say(a, d->cells.openness[q] != NULL, "whether there is openness[%d]", q);
     }
     for (int q = 0; q < 6; q++) {
-        pgi_say(a, (int)d->face[q].kind, "the kind of face %c %s", "xyz"[q / 2], side[q % 2]);
-        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].a : 0, "a of face %c %s", "xyz"[q / 2], side[q % 2]);
-        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].b : 0, "b of face %c %s", "xyz"[q / 2], side[q % 2]);
+        pgi_say(a, (int)d->face[q].kind, "the kind of face %s", pgi_face_name[q]);
+        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].a : 0, "a of face %s", pgi_face_name[q]);
+        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].b : 0, "b of face %s", pgi_face_name[q]);
     }
     pgi_say(a, d->cells.mask != NULL, "whether there is a mask");
     pgi_say(a, d->cells.beta_cell != NULL, "whether there is beta_cell");
@@ -11365,8 +11336,8 @@ static void pgi_copy_planes(pg_solver *s, pgi_grid from, pgi_grid to, int64_t el
     const int first = l->part.own[0], planes = l->part.own[1] - first, rows = l->n[1];
     const auto copy = [&](int k, int64_t to_row, int64_t from_row, int64_t count) {
         pgi_copy_rows(s, (char *)to.base + k * to.sk * element, to_row * element,
-                      (const char *)from.base + k * from.sk * element, from_row * element,
-                      (size_t)(l->n[0] * element), count);
+                      (const char *)from.base + k * from.sk * element, from_row * element, (size_t)(l->n[0] * element),
+                      count);
     };
     if (rows == 1) return copy(first, to.sk, from.sk, planes);
     if (s->cuda && to.sk == rows * to.sj && from.sk == rows * from.sj)
@@ -11948,9 +11919,9 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h)
         for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
         pgi_plan_pass_ghosts(s, h, l, &p);
         if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
-            const pgi_planes share = p;
+            const pgi_planes of_rank = p;
             p = pgi_planes_of(0, h->line[l][2]->n, 0, bound);
-            memcpy(p.own, share.own, sizeof p.own);
+            memcpy(p.own, of_rank.own, sizeof p.own);
             if (above) PGI_TRY(pgi_check_shared(s, h, l));
         }
         s->parts[l] = p;
@@ -18517,11 +18488,6 @@ static pgi_bricks pgi_bricks_of(const pg_solver *s, const pgi_level *l)
 {
     return l == &s->level[0] || l == &s->outer ? s->obstacles.bricks : pgi_all_bricks();
 }
-static pgi_bricks pgi_bricks_of_pairs(pgi_bricks bricks)
-{
-    if (bricks.words) bricks.shift[0]--;
-    return bricks;
-}
 // coarser: by how many levels
 static pgi_bricks pgi_coarse_bricks(const pg_solver *s, int coarser)
 {
@@ -18736,9 +18702,11 @@ static int pgi_has_fields(const pg_desc *d)
 template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    pgi_cell_operator<T> a = {pgi_box_of(l, T()), o->cells, o->kind, !pgi_has_fields(&s->work), 1, 0, {0, 0, 0}, 1,
-                              pgi_place_of_operator<T>(s, l == &s->outer ? PGI_OF_OUTER : PGI_OF_LEVEL)};
-    if (sizeof(T) == sizeof(float)) a.unit = s->cycle_unit;
+    pgi_cell_operator<T> a = {};
+    a.b = pgi_box_of(l, T()), a.cells = o->cells, a.kind = o->kind;
+    a.unit = sizeof(T) == sizeof(float) ? s->cycle_unit : 1;
+    a.apart = pgi_place_of_operator<T>(s, l == &s->outer ? PGI_OF_OUTER : PGI_OF_LEVEL);
+    a.is_masked = !pgi_has_fields(&s->work), a.is_uniform = 1;
     for (int d = 0; d < 3; d++) {
         const pgi_axis<T> &axis = a.b.axis[d];
         a.is_uniform = a.is_uniform && !axis.table;
@@ -18877,11 +18845,6 @@ template <class T> static PGI_HD inline double pgi_cell_weight(const pgi_box<T> 
 {
     return pgi_weight_of(b.axis[0], i) * pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
 }
-template <class T> static PGI_HD inline double pgi_cell_measure(const pgi_cell_operator<T> &a, int i, int j, int k)
-{
-    return a.is_uniform ? a.cells->measure : pgi_cell_weight(a.b, i, j, k);
-}
-
 template <class T> static PGI_HD inline T pgi_cell_diagonal(const pgi_cell_row<T> &r)
 {
     return r.reaction + ((r.c[0] + r.c[1]) + (r.c[2] + r.c[3]) + (r.c[4] + r.c[5]));
@@ -18963,16 +18926,10 @@ static PGI_HD inline pgi_cell_row<T> pgi_field_row(const pgi_cell_operator<T> &a
     return row;
 }
 // The same, and of what cells the arrays have the other precision than rows: of levels that are made, of PG_MIXED
-template <class T> struct pgi_other_real {
-    typedef float type;
-};
-template <> struct pgi_other_real<float> {
-    typedef double type;
-};
 template <class T>
 static PGI_HD PGI_APART pgi_cell_row<T> pgi_converted_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
 {
-    return pgi_field_row<typename pgi_other_real<T>::type>(a, kind, at);
+    return pgi_field_row<std::conditional_t<sizeof(T) == sizeof(float), double, float>>(a, kind, at);
 }
 template <class T>
 static PGI_HD inline pgi_cell_row<T> pgi_live_row(const pgi_cell_operator<T> &a, unsigned kind, const int at[3])
@@ -18980,20 +18937,14 @@ static PGI_HD inline pgi_cell_row<T> pgi_live_row(const pgi_cell_operator<T> &a,
     const int alike = a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double));
     return alike ? pgi_field_row<T>(a, kind, at) : pgi_converted_row(pgi_apart(a), kind, at);
 }
-template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const pgi_cell_operator<T> &a, unsigned kind,
-                                                                          const T *p, int64_t sj, int64_t sk,
-                                                                          const int at[3])
+template <class T> static PGI_HD PGI_APART pgi_cell_value<T> pgi_field_value(const pgi_cell_operator<T> &a,
+                                                                             unsigned kind, const T *p, int64_t sj,
+                                                                             int64_t sk, const int at[3])
 {
     const pgi_cell_value<T> none = {0, 0};
     T beside[6];
     pgi_look_beside(a, p, sj, sk, at, beside);
     return kind & PGI_LIVE ? pgi_value_of_row(pgi_live_row(a, kind, at), *p, beside) : none;
-}
-template <class T>
-static PGI_HD PGI_APART pgi_cell_value<T> pgi_field_value_apart(const pgi_cell_operator<T> &a, unsigned kind,
-                                                                const T *p, int64_t sj, int64_t sk, const int at[3])
-{
-    return pgi_field_value(a, kind, p, sj, sk, at);
 }
 
 // The row of a live cell of a mask alone on uniform axes
@@ -19024,7 +18975,7 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     const int at[3] = {i, j, k};
     const int64_t cell = pgi_cell_at(a.b, i, j, k);
     const unsigned kind = a.kind[cell];
-    if (!a.is_even) return pgi_field_value_apart(pgi_apart(a), kind, p, sj, sk, at);
+    if (!a.is_even) return pgi_field_value(pgi_apart(a), kind, p, sj, sk, at);
     T beside[6];
     pgi_look_beside(a, p, sj, sk, at, beside);
     if (!pgi_is_plain(a, kind, i, j, k)) return pgi_value_of_row(pgi_cell_row_of(a, kind, at), *p, beside);
@@ -19081,15 +19032,18 @@ static void pgi_cell_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     pgi_cell_relax<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, u, 0, 1, 0, 0};
     const int seam[3] = {body.a.b.axis[0].seam, body.a.b.axis[1].seam, body.a.b.axis[2].seam};
     const int seams = seam[0] || seam[1] || seam[2], half[3] = {(l->n[0] + 1) / 2, l->n[1], l->n[2]};
-    const pgi_bricks all = pgi_bricks_of(s, l);
-    if (seams) body.colours = 2;
+    pgi_bricks bricks = pgi_bricks_of(s, l);
+    if (seams)
+        body.colours = 2;
+    else if (bricks.words)
+        bricks.shift[0]--;    // of pairs of cells
     for (int step = 0; step < 8; step++) {
         body.seams = reversed ? 7 - step : step;
         if (!pgi_has_seams(seam, body.seams)) continue;
         for (int pass = 0; pass < 2; pass++) {
             body.parity = reversed ? 1 - pass : pass;
             body.omega = (T)(pass ? omega.second : omega.first);
-            pgi_for_fluid(s, seams ? l->n : half, seams ? all : pgi_bricks_of_pairs(all), body);
+            pgi_for_fluid(s, seams ? l->n : half, bricks, body);
         }
     }
 }
@@ -19158,8 +19112,7 @@ static pgi_cell_march<T> pgi_cell_march_of(const pg_solver *s, const pgi_level *
     const pgi_obstacles *const o = &s->obstacles;
     const T *const rows = (const T *)o->links;
     const int64_t points = rows ? s->outer.points : 0;
-    pgi_cell_march<T> m;
-    memset(&m, 0, sizeof m);
+    pgi_cell_march<T> m = {};
     m.a = pgi_operator_of<T>(s, l), m.shift = rows + 3 * points, m.mean_weight = o->mean_weight, m.bricks = bricks;
     for (int d = 0; d < 3; d++) m.link[d] = rows + d * points;
     return m;
@@ -19510,7 +19463,8 @@ template <class T> struct pgi_seldom_recurrence {
         PGI_UNROLLED
         for (int q = 0; q < VECTORS; q++)
             if (written >> q & 1) *at(q, i, j, k) = v[q];
-        const double w = pgi_cell_measure(a, i, j, k), e = norm ? unit * (double)v[1] : 0;
+        const double w = a.is_uniform ? a.cells->measure : pgi_cell_weight(a.b, i, j, k),
+                     e = norm ? unit * (double)v[1] : 0;
         pgi_accumulate(sums, w, e, e);
         PGI_UNROLLED
         for (int q = 0; q < MORE; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
@@ -22380,8 +22334,7 @@ template <class T> struct pgi_smoother {
 #if PGI_GPU
     pgi_cell_march<T> operand(T omega) const
     {
-        pgi_cell_march<T> o;
-        memset(&o, 0, sizeof o);
+        pgi_cell_march<T> o = {};
         o.a = pgi_operator_of<T>(s, &s->level[0]), o.bricks = bricks, o.omega = omega;
         o.mean_weight = s->obstacles.mean_weight, o.of_cycle = s->mixed;
         if (form == PGI_FORM_BYTES) return o;
@@ -22512,8 +22465,6 @@ static void pgi_aggregate(pg_solver *s, const pgi_any_level &fine, int64_t most,
     pgi_for_phases(s, pgi_invert{to});
 }
 
-// Whether the finest level has no rows, but goes by its mask in all that is done: see pgi_dense_level.
-static int pgi_has_blocks(const pg_solver *s) { return s->obstacles.fine.rows == NULL; }
 static pgi_dense_level pgi_finest_level(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
@@ -22550,8 +22501,9 @@ struct pgi_fill_plain {
         if (i < coarse) rows[i] = cells->plain_row;
     }
 };
-// By the mask the coarse cells that are not plain, of which the first number tells how many they are; else NULL.
-static int *pgi_blocks_of(const pg_solver *s) { return pgi_has_blocks(s) ? s->obstacles.parent : NULL; }
+// Where the finest level has no rows, but goes by its mask in all that is done (see pgi_dense_level), the coarse cells
+// that are not plain, of which the first number tells how many they are; else NULL.
+static int *pgi_blocks_of(const pg_solver *s) { return s->obstacles.fine.rows ? NULL : s->obstacles.parent; }
 // Rows of the finest level, of links between cells that have rows; what leads elsewhere holds a cell.
 struct pgi_store_rows {
     pgi_cell_operator<double> a;
@@ -22628,11 +22580,6 @@ static void pgi_make_levels(pg_solver *s, int stored)
     if (o->fine.rows) pgi_weigh(s, pgi_finest_level(s), o->fine.weights);
 }
 
-struct pgi_run_body {
-    pg_solver *s;
-    int64_t most;
-    template <class BODY> void operator()(const BODY &body) const { pgi_for_each(s, most, body); }
-};
 // A task is run at once, or where small levels are visited becomes one of theirs.
 static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_task &task)
 {
@@ -22643,7 +22590,7 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
         return;
     }
     const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
-    pgi_with_task(o->list, task, pgi_run_body{s, 8 * (int64_t)list.capacity});
+    pgi_with_task(o->list, task, [&](const auto &body) { pgi_for_each(s, 8 * (int64_t)list.capacity, body); });
 }
 
 // The factors of a level that is visited three times: the roots of a Chebyshev polynomial of degree 3, as an odd degree
@@ -22894,8 +22841,7 @@ static pgi_check_media pgi_media_of(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pg_desc work = s->work;
-    pgi_check_media m;
-    memset(&m, 0, sizeof m);
+    pgi_check_media m = {};
     for (int a = 0; a < 3; a++) m.n[a] = work.n[a], m.periodic[a] = work.face[2 * a].kind == PG_PERIODIC;
     m.mask = (const unsigned char *)o->copy[8];
     m.stride[0] = work.n[0];
@@ -23056,8 +23002,7 @@ static void pgi_clear_lattice(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     if (o->robust) return;
     const pgi_lattice &l = o->list[0];
-    float *const grid[] = {l.u, l.f, l.r, l.e};
-    for (float *const g : grid)
+    for (float *const g : {l.u, l.f, l.r, l.e})
         if (g) pgi_fill_words(s, g, o->list[0].capacity);
 }
 
@@ -23209,22 +23154,16 @@ static void pgi_refresh(pg_solver *s, int media)
     pgi_clear_vectors(s);
 }
 
-// All parts of the fluid in place of singular components, and these again.
-static void pgi_label_parts(pg_solver *s) { pgi_label(s, 0, INT32_MAX); }
+// Singular components again, in place of all parts of the fluid.
 static void pgi_restore_components(pg_solver *s)
 {
     pgi_find_components(s);
     if (s->multigrid) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
     pgi_clear_vectors(s);    // labels were made in one of them
 }
-#if PGI_F32
-typedef float pgi_cycle_real;    // see PGI_INNER_F32
-#else
-typedef double pgi_cycle_real;
-#endif
 static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
-    pgi_masked_cycle<pgi_cycle_real>(s, u, rhs, from_zero);
+    pgi_masked_cycle<pgi_narrowest>(s, u, rhs, from_zero);    // see PGI_INNER_F32
 }
 
 // Element number `at` of an array of the caller's, or of its copy, in whatever memory that is.
@@ -23314,7 +23253,7 @@ static pg_status pgi_check_entries(const pg_solver *s, const char *name, const p
 
 // The lists of values, sorted; the rest of the room has cell -1.
 static void pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
-                                 pgi_side_value *to)
+                            pgi_side_value *to)
 {
     int used = 0;
     for (int solid = 0; solid < 2; solid++)
@@ -23417,8 +23356,7 @@ static pg_status pgi_begin_masked(pg_solver *s)
 #if PGI_GPU
     if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
 #endif
-    for (int q = 0; q < 2; q++)
-        PGI_TRY(pgi_check_entries(s, q ? "solid_flux" : "air_value", list[q], number[q]));
+    for (int q = 0; q < 2; q++) PGI_TRY(pgi_check_entries(s, q ? "solid_flux" : "air_value", list[q], number[q]));
     PGI_TRY(pgi_store_values(s, list, number));
     pgi_stage_media(s, s->work.cells.mask, 1);
     pgi_set_operators<double>(s);
@@ -23731,6 +23669,7 @@ namespace
 // to = 0, to = from, to -= shift, to = scale from, to += from / scale. What is not there counts as 0. Moves 1 or 2
 // words a point.
 template <class TF, class TT> struct pgi_pointwise {
+    enum { RESIDENT = 6 };    // loads of many blocks are on their way
     pgi_grid from, to;
     int what;
     const pgi_state *state;
@@ -24231,13 +24170,11 @@ static void pgi_layout_outer(pg_solver *s)
     char *const state = (char *)static_cast<pgi_call *>(s->state);
     const pgi_box<double> outer_box = s->outer.box64;
     const pgi_faces *const outer_faces = s->outer.faces;
-    const pgi_grid callers_u = {state ? state + offsetof(pgi_call, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
-                                d->stride_u[2]};
-    const pgi_grid callers_f = {state ? state + offsetof(pgi_call, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
-                                d->stride_f[2]};
+    const auto callers = [&](size_t field, const int64_t stride[3]) {
+        return pgi_grid{state ? state + field : NULL, 1, stride[0], stride[1], stride[2]};
+    };
     s->outer = s->level[0];
-    s->outer.u = callers_u;
-    s->outer.f = callers_f;
+    s->outer.u = callers(offsetof(pgi_call, u), d->stride_u), s->outer.f = callers(offsetof(pgi_call, f), d->stride_f);
     if (pgi_has_wide_box(s)) {
         s->outer.box64 = outer_box;
         s->outer.box64.state = s->state;
@@ -24546,10 +24483,7 @@ static int pgi_smoothing_turns(const pg_solver *s, const pgi_level *l)
 // >>multigrid
 // -------------------------------------------------------------------------------------------------------------------
 
-static pgi_rhs pgi_level_rhs(const pgi_level *l, int full)
-{
-    return {l->f, full ? l->faces : NULL};
-}
+static pgi_rhs pgi_level_rhs(const pgi_level *l, int full) { return {l->f, full ? l->faces : NULL}; }
 
 static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from_zero, int visits);
 
@@ -24672,14 +24606,12 @@ static double pgi_inner_alpha(double alpha, double lowest)
     return alpha > 0 && alpha < lowest / 8192 ? lowest / 8192 : alpha;
 }
 
-static void pgi_lift(pg_solver *s, int first)
+template <int FIRST> static void pgi_step_lift(pg_solver *s)
 {
     s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
-    s->ops->control(s, PGI_SET_LIFT, first);
+    s->ops->control(s, PGI_SET_LIFT, FIRST);
     s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
 }
-static void pgi_step_lift(pg_solver *s) { pgi_lift(s, 0); }
-static void pgi_step_first_lift(pg_solver *s) { pgi_lift(s, 1); }
 
 static void pgi_set_inner(pg_solver *s, int inner)
 {
@@ -24707,7 +24639,7 @@ static int pgi_in_halves(const pg_solver *s) { return !s->krylov && (s->multigri
 static void pgi_step_down(pg_solver *s)
 {
     const pgi_rhs rhs = pgi_outer_rhs(s);
-    if (s->mixed && s->may_be_singular) s->ops->loop(s, PGI_LOOSE, 0, pgi_step_lift);
+    if (s->mixed && s->may_be_singular) s->ops->loop(s, PGI_LOOSE, 0, pgi_step_lift<0>);
     if (s->mixed)
         s->ops->residual_narrow(s, &s->outer, s->outer.u, rhs, s->level[0].f, s->checked);
     else if (s->levels > 1)
@@ -24813,17 +24745,16 @@ static pgi_grid pgi_precondition_by_direct(pg_solver *s, pgi_grid r)
     const pgi_level *l = &s->level[0];
     const pgi_grid z = s->vector[PGI_M], weighed = s->weighs ? z : r;
     if (s->weighs) s->outer_ops->recur(s, &s->ratio, PGI_WEIGH, {{r, z}});
-    if (!s->mixed) {
+    if (s->mixed) {
+        if (!pgi_is_narrowed(s)) pgi_narrow(s, weighed);
+        pgi_set_inner(s, 1);
+        pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
+        pgi_set_inner(s, 0);
+        pgi_recur(s, PGI_WIDEN, {{l->u, r, z}});
+    } else {
         pgi_solve_direct(s, l, pgi_rhs_of(weighed), z);
-        if (s->masked) pgi_clear_cells(s, z, z);    // the empty box's solution, where there are rows
-        return z;
     }
-    if (!pgi_is_narrowed(s)) pgi_narrow(s, weighed);
-    pgi_set_inner(s, 1);
-    pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
-    pgi_set_inner(s, 0);
-    pgi_recur(s, PGI_WIDEN, {{l->u, r, z}});
-    if (s->masked) pgi_clear_cells(s, z, z);
+    if (s->masked) pgi_clear_cells(s, z, z);    // the empty box's solution, where there are rows
     return z;
 }
 
@@ -24856,10 +24787,13 @@ static void pgi_step_centre(pg_solver *s)
         pgi_centre(s, s->outer_ops, &s->outer, s->outer.u);
 }
 
-// The residual of u, its norm and its square.
-static void pgi_find_residual(pg_solver *s)
+// The residual of u, or of 0, its norm and its square.
+static void pgi_find_residual(pg_solver *s, int of_zero = 0)
 {
-    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
+    if (of_zero)
+        pgi_copy_outer(s, s->outer.f, s->vector[PGI_R]);
+    else
+        s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
     pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
 }
 // The same after iterations, whose cycle among obstacles may have used the grid of f.
@@ -24878,11 +24812,7 @@ static void pgi_step_lift_components(pg_solver *s)
 static void pgi_first_residual(pg_solver *s)
 {
     if (s->goes_on) return pgi_step_residual(s);
-    if (s->masked && s->guess_zero) {
-        pgi_copy_outer(s, s->outer.f, s->vector[PGI_R]);
-        pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
-    } else
-        pgi_find_residual(s);
+    pgi_find_residual(s, s->masked && s->guess_zero);
     if (s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_components);
 }
 
@@ -24939,22 +24869,17 @@ static int pgi_is_predicted(const pg_solver *s)
 }
 static void pgi_apply_outer(pg_solver *s, pgi_grid x, pgi_grid to) { s->outer_ops->apply(s, &s->outer, x, to); }
 
-static void pgi_predicted_products(pg_solver *s)
-{
-    const pgi_grid *const v = s->vector;
-    const int none = s->desc.flags & PG_PRECOND_NONE ? 1 : 0;
-    s->outer_ops->apply(s, &s->outer, none ? v[PGI_S] : v[PGI_H], v[PGI_U]);
-    s->outer_ops->apply(s, &s->outer, none ? v[PGI_R] : v[PGI_M], v[PGI_W]);
-}
 static void pgi_predicted_pass(pg_solver *s)
 {
     const pgi_grid *const v = s->vector, x = s->outer.u;
-    if (s->desc.flags & PG_PRECOND_NONE)
+    const int none = s->desc.flags & PG_PRECOND_NONE ? 1 : 0;
+    if (none)
         pgi_recur(s, PGI_PIPECG, {{x, v[PGI_R], v[PGI_P], v[PGI_S], v[PGI_W], v[PGI_U]}});
     else
         pgi_recur(s, PGI_PIPECG_DIAGONAL, {{x, v[PGI_R], v[PGI_P], v[PGI_S], v[PGI_W], v[PGI_U], v[PGI_M], v[PGI_H]}});
     pgi_set_steps(s, PGI_PIPECG_PREDICTED);
-    pgi_predicted_products(s);
+    pgi_apply_outer(s, none ? v[PGI_S] : v[PGI_H], v[PGI_U]);
+    pgi_apply_outer(s, none ? v[PGI_R] : v[PGI_M], v[PGI_W]);
 }
 // The first pass has alpha = beta = 0: p = r~ and s = w, which is A r~. 0 times what is there must be 0.
 template <int VERIFY> static void pgi_predicted_begin(pg_solver *s)
@@ -25108,12 +25033,11 @@ static void pgi_pipebicg_iterate(pg_solver *s)
 
 static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
 {
-    static const pgi_krylov_method
-        cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify},
-        predicted = {pgi_predicted_begin<0>, pgi_predicted_iterate, pgi_predicted_begin<1>},
-        pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify},
-        bicg = {pgi_bicg_begin<0>, pgi_bicg_iterate, pgi_bicg_begin<1>},
-        pipebicg = {pgi_pipebicg_begin<0>, pgi_pipebicg_iterate, pgi_pipebicg_begin<1>};
+    static const pgi_krylov_method cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify},
+                                   predicted = {pgi_predicted_begin<0>, pgi_predicted_iterate, pgi_predicted_begin<1>},
+                                   pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify},
+                                   bicg = {pgi_bicg_begin<0>, pgi_bicg_iterate, pgi_bicg_begin<1>},
+                                   pipebicg = {pgi_pipebicg_begin<0>, pgi_pipebicg_iterate, pgi_pipebicg_begin<1>};
     const unsigned flags = s->desc.flags;
     if (s->goes_on) return flags & PG_PIPEBICGSTAB ? &bicg : &cg;
     if (flags & PG_PIPECG) return pgi_is_predicted(s) ? &predicted : &pipecg;
@@ -25157,7 +25081,7 @@ static void pgi_step_fmg(pg_solver *s)
     const pgi_level *l = &s->level[0];
     if (s->mixed && s->guess_zero) s->outer_ops->fill_zero(s, &s->outer, s->outer.u);
     if (s->mixed && s->may_be_singular)
-        s->ops->loop(s, PGI_LOOSE, 0, s->guess_zero ? pgi_step_first_lift : pgi_step_lift);
+        s->ops->loop(s, PGI_LOOSE, 0, s->guess_zero ? pgi_step_lift<1> : pgi_step_lift<0>);
     if (s->mixed && s->guess_zero)
         s->ops->narrow_rhs(s, &s->outer, s->outer.f, l);
     else if (s->mixed)
@@ -25873,21 +25797,21 @@ static pg_status pgi_check_ends(const pg_desc *d, int a)
 {
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * a + e];
+        const char *const face = pgi_face_name[2 * a + e];
         const int kind = pgi_number(f->kind);
         PGI_WRONG_IF(kind < 0 || kind > PG_OPEN_SPECTRAL,
                      "face %s has the unknown kind %d; it must be PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, "
                      "PG_OPEN or PG_OPEN_SPECTRAL",
-                     pgi_face_name[2 * a + e], kind);
-        PGI_WRONG_IF(!pgi_finite(f->value), "face %s has the value %g; boundary data must be finite",
-                     pgi_face_name[2 * a + e], f->value);
+                     face, kind);
+        PGI_WRONG_IF(!pgi_finite(f->value), "face %s has the value %g; boundary data must be finite", face, f->value);
         PGI_WRONG_IF(pgi_opens(f->kind) && (f->value != 0 || f->array),
-                     "face %s is %s, beyond which u goes on, but has a value or an array; leave them 0",
-                     pgi_face_name[2 * a + e], pgi_open_name(kind));
+                     "face %s is %s, beyond which u goes on, but has a value or an array; leave them 0", face,
+                     pgi_open_name(kind));
         if (f->kind != PG_ROBIN) continue;
         PGI_WRONG_IF(!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0,
                      "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and b = 0 is "
                      "PG_DIRICHLET with g/a",
-                     pgi_face_name[2 * a + e], f->a, f->b);
+                     face, f->a, f->b);
     }
     PGI_WRONG_IF((d->face[2 * a].kind == PG_PERIODIC) != (d->face[2 * a + 1].kind == PG_PERIODIC),
                  "only one of the faces %s and %s is PG_PERIODIC; both must be", pgi_face_name[2 * a],
@@ -26983,15 +26907,6 @@ static int pgi_works_in_place(const pg_solver *s)
     return packed(w->stride_u) && packed(w->stride_f);
 }
 
-// The units of coarse levels among obstacles
-static void pgi_choose_units(pg_solver *s)
-{
-    pgi_obstacles *const o = &s->obstacles;
-    const double most = s->spectrum.largest_diagonal;
-    o->largest_diagonal = most > 0 ? most : 1;
-    o->unit = 1 / (o->mean_weight * o->largest_diagonal);
-}
-
 // The weight or over-relaxation of sweeps.
 static void pgi_choose_omega(pg_solver *s)
 {
@@ -27361,14 +27276,6 @@ static pg_status pgi_confirm(pg_solver *s, pg_status status)
     return pgi_agree(s->comm, status);
 }
 
-// The same in the middle, before what all of them do together. Where one has failed nobody asks again.
-static pg_status pgi_confirm_so_far(pg_solver *s)
-{
-    const pg_status status = pgi_confirm(s, s->failed);
-    if (status != PG_OK) s->agreed = 0;
-    return status;
-}
-
 #if PGI_GPU && PGI_RANKS
 // The GPUs of all ranks write into each other's workspace from now on. Where they cannot, NCCL carries all.
 static pg_status pgi_join_gpus(pg_solver *s)
@@ -27453,8 +27360,16 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines)
     PGI_TRY(pgi_fill_workspace(s, [&](pgi_arena *arena) { return pgi_layout(s, lines, arena); }));
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
     pgi_choose_omega(s);
-    if (s->masked) pgi_choose_units(s);
-    if (s->comm && (s->cuda || s->masked)) PGI_TRY(pgi_confirm_so_far(s));
+    if (s->masked) {    // the units of coarse levels
+        pgi_obstacles *const o = &s->obstacles;
+        o->largest_diagonal = s->spectrum.largest_diagonal > 0 ? s->spectrum.largest_diagonal : 1;
+        o->unit = 1 / (o->mean_weight * o->largest_diagonal);
+    }
+    if (s->comm && (s->cuda || s->masked)) {    // before what all do together; where one has failed nobody asks again
+        const pg_status status = pgi_confirm(s, s->failed);
+        s->agreed = status == PG_OK;
+        PGI_TRY(status);
+    }
 #if PGI_GPU && PGI_RANKS
     if (s->cuda && s->comm) PGI_TRY(pgi_join_gpus(s));
 #endif
@@ -27626,24 +27541,20 @@ static void pgi_enter_arrays(pg_solver *s, pgi_call *c, const void *u, const voi
     c->u = s->given[0], c->f = s->given[1];
 }
 
-static void pgi_set_call(pg_solver *s, const pgi_call &c)
-{
-#if PGI_GPU
-    if (s->cuda) {
-        PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
-        return;
-    }
-#endif
-    pgi_enter(s->state, c);
-}
+struct pgi_entered {
+    pgi_state *state;
+    pgi_call call;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const { pgi_enter(state, call); }
+};
+static void pgi_set_call(pg_solver *s, const pgi_call &c) { pgi_for_each(s, 1, pgi_entered{s->state, c}); }
 
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
-    pgi_call c;
+    pgi_call c = {};
     if (s->comm && s->staged && s->reads_u) pgi_stage_problem(s, u, s->desc.stride_u, s->stage_u, problem, 1);
     if (s->comm && s->staged && s->reads_f) pgi_stage_problem(s, f, s->desc.stride_f, s->stage_f, problem, 1);
-    memset(&c, 0, sizeof c);
     pgi_enter_arrays(s, &c, u, f, problem);
     c.problem = problem;
     c.alpha = s->desc.alpha;
@@ -27789,23 +27700,24 @@ static int pgi_is_unheld(const pg_solver *s)
     return s->may_be_singular && s->outer.points == 1 && s->desc.alpha == 0;
 }
 
+struct pgi_kept_worst {
+    pgi_state *worst;
+    const pgi_state *state;
+    int first;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const { pgi_keep_worst(worst, state, first); }
+};
 // Runs the program of a solve, for one problem or for a batch at once. first: of this solve.
 static void pgi_run_program(pg_solver *s, int first)
 {
 #if PGI_GPU
-    if (s->cuda) {
-        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked + 2 * (s->checked && s->with_floor)];
-        if (s->recording || s->monitor || !graph)
-            s->program(s);
-        else
-            PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
-        if (s->desc.batch > 1)
-            PGI_LAUNCH(s, 1, dim3(1), pgi_keep_worst_kernel, s->reported, (const pgi_state *)s->state, first);
-        return;
-    }
+    const cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked + 2 * (s->checked && s->with_floor)];
+    if (s->cuda && graph && !s->recording && !s->monitor)
+        PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
+    else
 #endif
-    s->program(s);
-    if (s->desc.batch > 1) pgi_keep_worst(s->reported, s->state, first);
+        s->program(s);
+    if (s->desc.batch > 1) pgi_for_each(s, 1, pgi_kept_worst{s->reported, s->state, first});
 }
 
 #if PGI_GPU
@@ -28025,7 +27937,7 @@ static void pgi_mixed_cycles(pg_solver *s, int steps)
     for (int q = 0; q < steps; q++) {
         pgi_find_norm(s, PGI_RESIDUAL, s->outer.u, 2);
         s->ops->control(s, PGI_SET_SCALE, 0);
-        if (loose) pgi_step_lift(s);
+        if (loose) pgi_step_lift<0>(s);
         s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->level[0].f, 0);
         pgi_add_correction(s);
     }
@@ -28210,8 +28122,7 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
 {
     PGI_TRY(pgi_meet(s, PGI_REDUCE, 4.0 * partner + kind, NULL, pgi_check_reduce(s, x, y, partner, kind, result)));
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
-    pg_stop stop;
-    memset(&stop, 0, sizeof stop);
+    pg_stop stop = {};
     stop.norm = (pg_norm_kind)kind;
     *result = 0;
     for (int q = 0; q < s->desc.batch; q++) {
@@ -28384,8 +28295,7 @@ static pg_status pgi_check_given_cells(pg_solver *s, const pg_cells *given, pgi_
 
 static pg_status pgi_set_cells_call(pg_solver *s, const pg_cells *given)
 {
-    pgi_new_cells c;
-    memset(&c, 0, sizeof c);
+    pgi_new_cells c = {};
     c.next = s->desc;
     pg_status status = pgi_check_given_cells(s, given, &c);
     double same = c.mask + 2 * c.coefficients;    // what is to be alike on all ranks
@@ -28456,7 +28366,7 @@ static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *co
     const int *const own = s->outer.part.own, given = *count;
     const int64_t plane = (int64_t)s->work.n[0] * s->work.n[1];
     int parts = 0;
-    pgi_label_parts(s);
+    pgi_label(s, 0, INT32_MAX);    // all parts of the fluid in place of singular components
     if (labels)
         pgi_copy_rows(s, (char *)labels, 0, (const char *)(o->component + own[0] * plane), 0,
                       (size_t)((own[1] - own[0]) * plane) * sizeof *labels, 1);
@@ -28532,8 +28442,9 @@ enum pgi_dense_vector { PGI_DENSE_RHS, PGI_DENSE_ITERATE };
 // D x where state.seek asks for it; rows: a pass, turn of PGI_DENSE_POWER tells which x is the first one; gauss_seidel:
 // a sweep
 #define PGI_DENSE_RUN(operation, ...)                                                                                  \
-    pgi_in_precision(pgi_is_f32(d->desc.flags),                                                                        \
-                     [&](auto t) { PGI_BACK_END(&d->s, dense_##operation<decltype(t)>)(__VA_ARGS__); })
+    pgi_in_precision(pgi_is_f32(d->desc.flags), [&](auto t) {                                                          \
+        PGI_BACK_END(&d->s, dense_##operation<decltype(t)>)(__VA_ARGS__);                                              \
+    })
 
 // The matrix as functions of a precision see it.
 template <class T> struct pgi_matrix {
@@ -28568,11 +28479,6 @@ template <class T> PGI_WIDE static T pgi_cpu_product(const T *a, const T *x, int
     return sum;
 }
 
-template <class T> static T *pgi_cpu_dense_iterate(const pgi_dense *d)
-{
-    return (T *)d->x[pgi_dense_turn(d->s.state, d->desc.flags & PG_JACOBI ? 1 : 0)];
-}
-
 template <class T> static void pgi_cpu_dense_sums(const T *v, const T *over, int n, double unit, double sums[4])
 {
     for (int q = 0; q < 4; q++) sums[q] = 0;
@@ -28587,7 +28493,7 @@ template <class T> static void pgi_cpu_dense_measure(pgi_dense *d, int vector, i
     pgi_state *st = d->s.state;
     const double factor = again ? pgi_rescale(st) : 1;
     if (vector == PGI_DENSE_ITERATE) {
-        const T *x = pgi_cpu_dense_iterate<T>(d);
+        const T *x = (const T *)d->x[pgi_dense_turn(st, d->desc.flags & PG_JACOBI ? 1 : 0)];
         if (st->seek) pgi_cpu_dense_sums(x, (const T *)d->inverse, d->desc.n, st->unit_of_sums, st->magnitude);
         return;
     }
@@ -28667,9 +28573,9 @@ static void pgi_dense_move(pgi_dense *d, int store)
     pgi_in_precision(pgi_is_f32(d->desc.flags), [&](auto t) {
         typedef decltype(t) T;
         const int jacobi = d->desc.flags & PG_JACOBI ? 1 : 0;
-        pgi_for_each(&d->s, d->desc.n,
-                     pgi_dense_copied<T>{d->s.state, (T *)d->x[0], (T *)d->x[1], d->desc.n, store, jacobi,
-                                         d->s.guess_zero});
+        pgi_for_each(
+            &d->s, d->desc.n,
+            pgi_dense_copied<T>{d->s.state, (T *)d->x[0], (T *)d->x[1], d->desc.n, store, jacobi, d->s.guess_zero});
     });
 }
 
@@ -28685,12 +28591,6 @@ static int pgi_dense_blocks(int n, int parts)
 
 static __device__ inline void pgi_unpack(double2 w, double v[2]) { v[0] = w.x, v[1] = w.y; }
 static __device__ inline void pgi_unpack(float4 w, float v[4]) { v[0] = w.x, v[1] = w.y, v[2] = w.z, v[3] = w.w; }
-template <class T> struct pgi_vector_load {
-    typedef double2 type;
-};
-template <> struct pgi_vector_load<float> {
-    typedef float4 type;
-};
 
 // A value of x. CHANGING: other blocks write to x while the kernel runs, and the first cache does not hear of it.
 template <bool CHANGING, class T> static __device__ inline T pgi_dense_x(const T *p)
@@ -28726,7 +28626,7 @@ template <bool CHANGING, class T>
 static __device__ inline void pgi_dense_whole(pgi_dense_lane<T> *l, int first, int count, int step)
 {
     enum { PIECE = pgi_dense_lane<T>::PIECE };
-    typedef typename pgi_vector_load<T>::type wide;
+    typedef std::conditional_t<sizeof(T) == sizeof(float), float4, double2> wide;
     int c = first * l->width + l->at;
     const int next = step * l->width;
 #pragma unroll 2
@@ -29377,7 +29277,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pgi_dense *d)
     d->desc.device = s->desc.device;
     d->desc.omega = s->desc.omega;
     s->dense = 1;
-    s->cuda = s->desc.backend == PG_CUDA;
+    PGI_TRY(pgi_find_limits(s));
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     s->observe = pgi_monitor;
     s->program = pgi_dense_program;
@@ -29496,12 +29396,6 @@ static pg_status pgi_dense_read(pg_solver *s)
 static pg_status pgi_dense_build(pgi_dense *d)
 {
     pg_solver *s = &d->s;
-#if PGI_GPU
-    if (s->cuda) {
-        PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
-        s->clusters = pgi_cuda_clusters(s);
-    }
-#endif
     PGI_TRY(pgi_check_array(s, "A", d->desc.A));
     PGI_TRY(pgi_fill_workspace(s, [&](pgi_arena *arena) { return pgi_dense_layout(d, arena); }));
 #if PGI_GPU
