@@ -553,6 +553,20 @@ struct pgi_crowd {
     uint64_t until;
 };
 
+// The tiles of a pass over a level, and what they have in shared memory, see >>passes. Planned when a solver is created.
+struct pgi_pass_plan {
+    void (*launch)(pg_solver *, const void *pass);    // NULL: there is no such pass
+    int64_t blocks;
+    int warps, memory;                                // of a block; its bytes of shared memory
+    int cluster;                                      // blocks that share a tile, side by side along y
+    int own[3], tiles[3];                             // columns, rows and planes from tile to tile; their numbers
+    int skewed;                                       // rows whose pairs are not aligned come one column further along
+    int slots[2];                                     // coarse points of a plane that a block interpolates from
+    // Offsets in shared memory, and the bytes of it that a team has
+    int barriers, edges, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
+};
+enum { PGI_JACOBI_MOST = 2, PGI_JACOBI_MOST_FLAT = 4 };    // sweeps that a pass of Jacobi makes at most; in 2D
+
 // A level. Both precisions are kept; tables exist in the one that is used.
 struct pgi_level {
     int n[3];
@@ -575,6 +589,9 @@ struct pgi_level {
     pgi_modes<float> modes32;
     pgi_grid spare;           // GPU: of one whose lines do not fit blocks; products go from t to here and back
     pgi_elimination lines;    // of line relaxation; lambda: the diagonals of the other axes' rows
+    // GPU: red-black passes by guess (see pgi_head), residual (none, restricted, with its norm) and `skewed`; those of
+    // Jacobi by sweeps
+    pgi_pass_plan pass[3][3][2], jacobi_pass[PGI_JACOBI_MOST_FLAT + 1];
 };
 
 // Vectors of Krylov methods. B = A M, M the preconditioner; in pipelined methods also what follows them from product to
@@ -1283,8 +1300,6 @@ struct pgi_ops {
     // Line relaxation: the lines of a colour at a time
     void (*relax_lines)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);
     void (*direct_pass)(pg_solver *, const pgi_level *, const pgi_direct_pass &, pgi_rhs from, pgi_grid to);
-    // Whether so many red-black sweeps leave the iterate in the level's other grid
-    int (*relax_turns)(const pgi_level *, int sweeps);
     // Krylov: one pass of a method over its vectors, see pgi_recurrence
     void (*recur)(pg_solver *, const pgi_level *, int recurrence, const pgi_vectors &);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
@@ -3729,6 +3744,9 @@ static pgi_grid pgi_other_grid(const pgi_level *l, pgi_grid u) { return u.base =
 
 enum pgi_head { PGI_FROM_U, PGI_FROM_ZERO, PGI_CORRECTED };    // the guess: u, 0, or u + P e
 
+// Passes of so many red-black sweeps, from whatever guess: each makes two of them, or one.
+static int pgi_passes_for(int sweeps) { return (sweeps + 1) / 2; }
+
 static pgi_grid pgi_relax_in_place(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
                                    int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
                                    pgi_wanted *)
@@ -3752,8 +3770,6 @@ static pgi_grid pgi_jacobi_one_by_one(pg_solver *s, const pgi_level *l, pgi_grid
 
 static pgi_grid pgi_no_grid() { return {NULL, 0, 0, 0, 0}; }
 static pgi_rhs pgi_rhs_of(pgi_grid f) { return {f, NULL}; }
-
-static int pgi_never_turns(const pgi_level *, int) { return 0; }
 
 static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                        const pgi_level *coarse, int with_norm)
@@ -4714,6 +4730,27 @@ static void pgi_allow_shared(pg_solver *s, const void *kernel, int64_t bytes)
         PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
 }
 
+// early: the kernel calls pgi_await, and may start before the one ahead has ended. cluster: blocks side by side in one
+static cudaLaunchConfig_t pgi_launch_config(cudaStream_t stream, int early, int cluster, int64_t blocks, dim3 threads,
+                                            int64_t bytes, cudaLaunchAttribute attribute[2])
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = threads;
+    config.dynamicSmemBytes = (size_t)bytes;
+    config.stream = stream;
+    config.attrs = attribute;
+    if (early && PGI_OVERLAP) {
+        attribute[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        attribute[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+        attribute[config.numAttrs++].val.clusterDim = {(unsigned)cluster, 1, 1};
+    }
+    return config;
+}
+
 #define PGI_LAUNCH(s, blocks, threads, kernel, ...) PGI_LAUNCH_SHARED(s, blocks, threads, 0, kernel, __VA_ARGS__)
 #define PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, ...)                                                      \
     PGI_LAUNCH_AS(s, 0, blocks, threads, bytes, kernel, __VA_ARGS__)
@@ -4722,16 +4759,9 @@ static void pgi_allow_shared(pg_solver *s, const void *kernel, int64_t bytes)
     PGI_LAUNCH_AS(s, (s)->clusters, blocks, threads, bytes, kernel, __VA_ARGS__)
 #define PGI_LAUNCH_AS(s, early, blocks, threads, bytes, kernel, ...)                                                   \
     do {                                                                                                               \
-        cudaLaunchConfig_t pgi_config_ = {};                                                                           \
-        cudaLaunchAttribute pgi_attribute_ = {};                                                                       \
-        pgi_attribute_.id = cudaLaunchAttributeProgrammaticStreamSerialization;                                        \
-        pgi_attribute_.val.programmaticStreamSerializationAllowed = 1;                                                 \
-        pgi_config_.gridDim = dim3((unsigned)(blocks));                                                                \
-        pgi_config_.blockDim = threads;                                                                                \
-        pgi_config_.dynamicSmemBytes = (size_t)(bytes);                                                                \
-        pgi_config_.stream = (s)->stream;                                                                              \
-        pgi_config_.attrs = &pgi_attribute_;                                                                           \
-        pgi_config_.numAttrs = (early) && PGI_OVERLAP ? 1 : 0;                                                         \
+        cudaLaunchAttribute pgi_attribute_[2];                                                                         \
+        const cudaLaunchConfig_t pgi_config_ =                                                                         \
+            pgi_launch_config((s)->stream, early, 1, (int64_t)(blocks), threads, (int64_t)(bytes), pgi_attribute_);    \
         pgi_allow_shared(s, (const void *)(kernel), (int64_t)(bytes));                                                 \
         PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
@@ -4759,13 +4789,27 @@ struct pgi_shape {
     int64_t blocks;
 };
 
-// How often the device must be filled, where so many blocks are resident at once. All planners compare rounds times
-// what a block takes.
+// How often the device must be filled, where so many blocks are resident at once.
 static int64_t pgi_rounds(int64_t blocks, int64_t resident) { return (blocks + resident - 1) / resident; }
 
-// Long marches reuse planes in registers and what a thread finds out first, which is worth some planes; short ones
-// fill the device. The least work in sequence counts, where a multiprocessor holds four blocks. step: from plane to
-// plane; team: threads that share a column
+// Divides n planes into slabs, a block for each and each of some columns. Short ones fill the device; long ones spare
+// what a block does before its first plane, which takes as long as `before` planes. The least work in sequence counts.
+struct pgi_slabs {
+    int planes;
+    double cost;    // planes in sequence
+};
+static pgi_slabs pgi_plan_slabs(int64_t columns, int64_t resident, int n, int least, int most, int step, double before)
+{
+    pgi_slabs best = {least, DBL_MAX};
+    for (int planes = least; planes <= most && planes < n + step; planes += step) {
+        const double cost = (double)pgi_rounds(columns * ((n + planes - 1) / planes), resident) * (planes + before);
+        if (cost <= best.cost) best = {planes, cost};
+    }
+    return best;
+}
+
+// Long marches reuse planes in registers and what a thread finds out first, which is worth some planes. step: from
+// plane to plane; team: threads that share a column
 static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int most_planes = PGI_MARCH, int step = 1,
                               int team = 1, int blocks_together = 4)
 {
@@ -4778,15 +4822,8 @@ static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int mo
     h.bx = (nx + h.tx - 1) / h.tx;
     h.by = (ny + h.ty - 1) / h.ty;
     const int64_t columns = (int64_t)h.bx * h.by, resident = (int64_t)s->multiprocessors * blocks_together;
-    int64_t least = INT64_MAX;
-    for (int kc = step; kc <= most_planes && kc < nz + step; kc += step) {
-        const int64_t blocks = columns * ((nz + kc - 1) / kc),
-                      cost = pgi_rounds(blocks, resident) * (kc / step + PROLOGUE);
-        if (cost >= least) continue;
-        least = cost;
-        h.kc = kc;
-        h.blocks = blocks;
-    }
+    h.kc = pgi_plan_slabs(columns, resident, nz, step, most_planes, step, PROLOGUE * step).planes;
+    h.blocks = columns * ((nz + h.kc - 1) / h.kc);
     return h;
 }
 
@@ -6311,19 +6348,15 @@ enum {
     PGI_PASS_TAPS = 3       // most fine points along an axis that a pass restricts a coarse one from
 };
 
-template <class T> struct pgi_pass {
+template <class T> struct pgi_pass : pgi_pass_plan {
     pgi_box<T> b;
     pgi_transfers<T> transfer;
     pgi_grid u, out, e, coarse_f;
     pgi_rhs rhs;
-    T omega, second;            // second: over omega, of the second colour; only in passes of one sweep
+    T omega, relative[4];       // relative: the weights of half-sweeps over omega; 0: none is made
     int first;                  // parity of the colour that is relaxed first
-    int skewed;                 // rows whose pairs are not aligned come one column further along
-    int u_odd[2], f_odd[2];     // then: what it says of a row that it is the next one, that its plane is, see pgi_skew
-    int cluster;                // blocks that share a tile, side by side along y
-    int own[3];                 // columns, rows and planes from tile to tile
-    int tiles[3];               // their numbers
-    int z_own[2], z_most;       // planes that the tiles divide, and how many any rank has
+    int u_odd[2], f_odd[2];     // skewed: what it says of a row that it is the next one, that its plane is, see pgi_skew
+    int z_own[2];               // planes that the tiles divide
     int inside[2];              // steps of which all planes are inside and at hand, see pgi_pass_march
     int z_there[2], parted;     // planes that a rank's grids have; parted: it has a part of them
     int e_there[2];             // the same of e
@@ -6331,13 +6364,10 @@ template <class T> struct pgi_pass {
     const unsigned *given_up;   // see pgi_comm
     void *pushed_to[2];         // the memory of the neighbours in which planes before edge[0], and from edge[1] on, are
     int edge[2];                // ghosts, as element (0,0,0) would be found there; NULL: nothing is stored there
-    int slots[2];               // coarse points of a plane that a block interpolates from
     double *partials;           // for the norm of the residual
     pgi_state *state;           // and where it goes
     T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
     int coarse[3];              // their numbers
-    // Offsets in shared memory, and the bytes of it that a team has
-    int barriers, edges, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -6546,8 +6576,7 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 }
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
-// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.00, 0.66; two sweeps
-// 0.99, 0.54.
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep with a correction 1.00, 0.66; two sweeps 0.99, 0.54.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
     {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 384, 1, 4, 2 }
@@ -6608,17 +6637,20 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct pgi_pass_traits {
+// A pass makes two sweeps, but one after a correction.
+template <class TYPE, int HEAD, int FLAT_, int RESTRICTS_> struct pgi_pass_traits {
     typedef TYPE T;
     typedef typename pgi_two<T>::type T2;
     enum {
-        SWEEPS = SWEEPS_,
-        FROM_ZERO = HEAD_ == PGI_FROM_ZERO,
-        CORRECTED = HEAD_ == PGI_CORRECTED,
+        FROM_ZERO = HEAD == PGI_FROM_ZERO,
+        CORRECTED = HEAD == PGI_CORRECTED,
+        SWEEPS = CORRECTED ? 1 : 2,
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
+        TEAMS = FLAT ? pgi_tuned<T, SWEEPS>::THREADS / 32 : 1,    // of a block
+        RESIDENT = pgi_tuned<T, SWEEPS>::BLOCKS,
         TEAM = 32 * WARPS,
         HALVES = 2 * SWEEPS,                         // half-sweeps
         STAGES = RESTRICTS ? HALVES + 1 : HALVES,    // and the residual of the first colour
@@ -7359,8 +7391,7 @@ template <class P, int NORM> struct pgi_pass_march {
             }
             T w = op.weight_of(r, c);
             if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
-            if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
-            fresh[r] = u + residual * w;
+            fresh[r] = u + residual * (w * tile.a.relative[p]);
             if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
         }
 #pragma unroll
@@ -7474,17 +7505,20 @@ template <class P, int NORM> struct pgi_pass_march {
     }
 };
 
-// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with RESTRICTS, f = R (rhs - A u) on the coarse level too,
-// and (NORM) its norm. Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a
+// Computes u = two red-black sweeps from u or 0, or one from u + P e; with RESTRICTS, f = R (rhs - A u) on the coarse
+// level too, and (NORM) its norm. The second sweep may have weights 0: adding 0 times a finite residual changes nothing.
+// Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a
 // warp is a team of its own. Nothing overlaps. What is left of the residual of the colour that comes last is known as
 // soon as it is relaxed; of the other one it takes a further stage of the wavefront.
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM>
-static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
+template <class T, int HEAD, int FLAT, int RESTRICTS, int NORM>
+static __global__ void __launch_bounds__(32 * pgi_pass_traits<T, HEAD, FLAT, RESTRICTS>::TEAMS *
+                                             pgi_pass_traits<T, HEAD, FLAT, RESTRICTS>::WARPS,
+                                         pgi_pass_traits<T, HEAD, FLAT, RESTRICTS>::RESIDENT)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
-    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS> P;
+    typedef pgi_pass_traits<T, HEAD, FLAT, RESTRICTS> P;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
+    if (RESTRICTS) return;    // never launched, see pgi_can_restrict
 #endif
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
@@ -7539,11 +7573,10 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 
 // ---- passes of Jacobi ----
 
-// Sweeps that a pass makes at most; threads of a block at most, blocks that a multiprocessor must be able to hold, rows
-// of a thread: f64, f32, and (FLAT) 2D. Measured on an H200, floors a sweep with 2, 3, 4 sweeps a pass (3D: one run,
+// Threads of a block at most, blocks that a multiprocessor must be able to hold, rows of a thread: f64, f32, and (FLAT)
+// 2D. Measured on an H200, floors a sweep with 2, 3, 4 sweeps a pass (3D: one run,
 // the best of four entries for each): 512^3 f64 0.83, 0.84, 0.95; f32 1.03, 1.30, 1.11; 4096^2 f64 0.83, 0.69, 0.70;
 // f32 1.03, 0.92, 0.72.
-enum { PGI_JACOBI_MOST = 2, PGI_JACOBI_MOST_FLAT = 4 };
 #ifndef PGI_JACOBI_TUNE
 #define PGI_JACOBI_TUNE                                                                                                \
     {256, 1, 5}, {512, 1, 4}, { 256, 3, 1 }
@@ -7567,16 +7600,11 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tuned {
     };
 };
 
-// What a lane has of a row.
-template <class T> struct __align__(2 * sizeof(T)) pgi_lane { T v[2]; };
-
-template <class T> struct pgi_jacobi_pass {
+template <class T> struct pgi_jacobi_pass : pgi_pass_plan {
     pgi_box<T> b;
     pgi_grid u, out;
     pgi_rhs rhs;
     T omega[PGI_JACOBI_MOST_FLAT];
-    int own[3];      // columns, rows and planes that a tile is there for
-    int tiles[3];    // their numbers
 };
 
 // How a part of a kernel keeps another one: as a copy, of which the compiler sees that all lanes agree on it, or as a
@@ -7591,7 +7619,7 @@ template <class Part> struct pgi_part<Part, 0> {
 // A warp's part of a tile: its columns and rows. Those that do not exist have an inverse diagonal of 0 and stay 0.
 template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tile {
     typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
-    typedef pgi_lane<T> lane_t;
+    typedef pgi_lanes<T, 2> lane_t;    // what a lane has of a row
     enum { ROWS = tuned::ROWS, COLUMNS = tuned::COLUMNS, AHEAD = tuned::AHEAD, QUEUE = tuned::QUEUE };
     typename pgi_part<const pgi_jacobi_pass<T>, FLAT>::type a;
     const int lane, warp, warps;
@@ -7666,7 +7694,7 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tile {
 // Planes on their way: in by two points where rows allow it, else element by element, neighbours by neighbouring lanes.
 template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_stream {
     typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
-    typedef pgi_lane<T> lane_t;
+    typedef pgi_lanes<T, 2> lane_t;    // what a lane has of a row
     enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
     typename pgi_part<const tile_t, FLAT>::type t;
     const T *u_base, *f_base;
@@ -7799,7 +7827,7 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_stream {
 // The sweeps under way: of iterate p plane t - p, and what it has more than the plane before it.
 template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_march {
     typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
-    typedef pgi_lane<T> lane_t;
+    typedef pgi_lanes<T, 2> lane_t;    // what a lane has of a row
     enum {
         ROWS = tile_t::ROWS,
         COLUMNS = tile_t::COLUMNS,
@@ -7914,7 +7942,7 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
     pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
 {
     typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
-    typedef pgi_lane<T> lane_t;
+    typedef pgi_lanes<T, 2> lane_t;    // what a lane has of a row
     enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
     PGI_DYNAMIC_SHARED(lane_t, pgi_shared);
     // Taken from one lane, so that the compiler knows the warp to stay together
@@ -9207,164 +9235,225 @@ template <class T> static int pgi_can_pass(const pgi_box<T> &b)
         if (axis.periodic && axis.n > 1 && (axis.n % 2 || axis.n < 32)) return 0;
     return 1;
 }
-template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
-{
-    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
-    return l->points >= least && pgi_can_pass(b) && (!l->part.split || l->part.passes);
-}
-
-// What a pass does, as numbers: the arguments of the kernel's template.
-struct pgi_pass_kind {
-    int sweeps, head, flat, restricts, warps, resident, rows, ahead;
-};
-
-// The values of the planes that are in shared memory
-static int pgi_pass_values(const pgi_pass_kind &kind, int stages)
-{
-    const int plane = (kind.flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH;
-    return ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + stages + kind.ahead) * plane;
-}
 
 // The steps of a pass of which all planes are inside, and in memory: of arrays whose ghosts may lie elsewhere, those of
 // the rank. The second of two steps fetches beyond.
-template <class T> static void pgi_find_inside(pgi_pass<T> *a, int halves, int stages, int ahead)
+template <class P> static void pgi_find_inside(pgi_pass<typename P::T> *a)
 {
-    const pgi_axis<T> &az = a->b.axis[2];
-    a->inside[0] = stages + 1;
-    a->inside[1] = az.table ? 0 : az.n - 3 - ahead;
+    const auto &az = a->b.axis[2];
+    a->inside[0] = P::STAGES + 1;
+    a->inside[1] = az.table ? 0 : az.n - 3 - P::AHEAD;
     if (!a->parted) return;
     const int *const there = a->u.indirect || a->rhs.f.indirect ? a->z_own : a->z_there;
     if (a->inside[0] <= there[0]) a->inside[0] = there[0] + 1;
-    if (a->inside[1] > there[1] - 3 - ahead) a->inside[1] = there[1] - 3 - ahead;
-    if (a->pushed_to[0] && a->inside[0] < a->edge[0] + halves - 1) a->inside[0] = a->edge[0] + halves - 1;
-    if (a->pushed_to[1] && a->inside[1] > a->edge[1] + halves - 3) a->inside[1] = a->edge[1] + halves - 3;
+    if (a->inside[1] > there[1] - 3 - P::AHEAD) a->inside[1] = there[1] - 3 - P::AHEAD;
+    if (a->pushed_to[0] && a->inside[0] < a->edge[0] + P::HALVES - 1) a->inside[0] = a->edge[0] + P::HALVES - 1;
+    if (a->pushed_to[1] && a->inside[1] > a->edge[1] + P::HALVES - 3) a->inside[1] = a->edge[1] + P::HALVES - 3;
 }
 
-// Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
-template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
+// Chooses the tiles of a pass. Blocks side by side share their halo, and wait for each other. Returns whether there
+// are any.
+template <class P> static int pgi_choose_tiles(const pg_solver *s, const pgi_level *l, pgi_pass_plan *plan)
 {
-    const int halves = 2 * kind.sweeps, stages = halves + kind.restricts, halo = halves + (kind.restricts ? 2 : 0);
-    const int flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
-    const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->z_most};
-    pgi_find_inside(a, halves, stages, kind.ahead);
-    const auto skewed = [](const pgi_grid &g) {
-        return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
-    };
-    if (!pgi_plane_fits<T>(a->u, n) || !pgi_plane_fits<T>(a->out, n) || !pgi_plane_fits<T>(a->rhs.f, n)) return 0;
-    a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
-    const int one = a->skewed ? (int)sizeof(T) : 0;
-    a->u_odd[0] = a->u.sj & 1 ? one : 0, a->u_odd[1] = a->u.sk & 1 ? one : 0;
-    a->f_odd[0] = a->rhs.f.sj & 1 ? one : 0, a->f_odd[1] = a->rhs.f.sk & 1 ? one : 0;
-    const int width = a->skewed ? 62 : 64;
-    a->own[0] = width - 2 * halo;
-    a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, width, a->own[0]);
-
-    // Blocks side by side share their halo, and wait for each other. Few planes a tile fill the device, many spare
-    // halo. What counts: the steps in sequence.
-    double best = 1e300;
-    for (int cluster = 1; cluster <= (flat ? 1 : s->clusters ? PGI_PASS_CLUSTER : 1); cluster++) {
-        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - 2 * halo;
-        if (own < 1 || !s->together_in[cluster] ||
-            (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + 2 * halo))
-            continue;
-        const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
-        const int64_t columns = (int64_t)a->tiles[0] * tiles * cluster,
-                      resident = (int64_t)s->together_in[cluster] * kind.resident * (flat ? kind.warps : 1);
-        for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
-            const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
-            if (planes > PGI_PASS_PLANES && slabs < 256) continue;
-            const double steps = planes + halves + halo + 2 + (kind.restricts ? (int)PGI_PASS_TAPS : 0),
-                         cost = (double)pgi_rounds(columns * slabs, resident) * steps * (cluster > 1 ? 1.05 : 1);
-            if (cost >= best) continue;
-            best = cost;
-            a->cluster = cluster, a->own[1] = own, a->tiles[1] = tiles;
-            a->own[2] = planes < PGI_PASS_PLANES ? planes : (int)PGI_PASS_PLANES;
-        }
+    const pgi_box<typename P::T> &b = pgi_box_of(l, typename P::T());
+    const int width = plan->skewed ? 62 : 64, high = P::ROWS * P::WARPS;
+    plan->own[0] = width - 2 * P::HALO;
+    plan->tiles[0] = pgi_tiles_of(l->n[0], b.axis[0].periodic, width, plan->own[0]);
+    double best = DBL_MAX;
+    for (int cluster = 1; cluster <= (P::FLAT || !s->clusters ? 1 : (int)PGI_PASS_CLUSTER); cluster++) {
+        const int span = cluster * high, own = P::FLAT ? 1 : span - 2 * P::HALO;
+        if (own < 1 || !s->together_in[cluster] || (cluster > 1 && span - high >= l->n[1] + 2 * P::HALO)) continue;
+        const int tiles = P::FLAT ? 1 : pgi_tiles_of(l->n[1], b.axis[1].periodic, span, own);
+        const pgi_slabs slabs = pgi_plan_slabs((int64_t)plan->tiles[0] * tiles * cluster,
+                                               (int64_t)s->together_in[cluster] * P::RESIDENT * P::TEAMS, l->part.most,
+                                               4, PGI_PASS_PLANES, 2, P::HALVES + P::HALO + 2 + P::TAIL);
+        const double cost = slabs.cost * (cluster > 1 ? 1.05 : 1);
+        if (cost >= best) continue;
+        best = cost;
+        plan->cluster = cluster, plan->own[1] = own, plan->own[2] = slabs.planes, plan->tiles[1] = tiles;
     }
-    a->tiles[2] = (a->z_own[1] - a->z_own[0] + a->own[2] - 1) / a->own[2];
-    const int extent[2] = {64, flat ? 1 : kind.warps * kind.rows};
-    for (int d = 0; d < 2 && kind.head == PGI_CORRECTED; d++) {
-        const pgi_transfer<T> &t = a->transfer.axis[d];
-        a->slots[d] = (int)(((int64_t)extent[d] * t.nc + t.nf - 1) / t.nf) + 6;
-    }
-    if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
-    const int planes = a->own[2] + 2 * (stages + halo) + 4, slots = a->slots[0] * a->slots[1];
-    int used = pgi_pass_values(kind, stages) * (int)sizeof(T);
-    const auto take = [&](int64_t bytes) {
-        used = (used + 15) / 16 * 16;
-        const int at = used;
-        used += (int)((bytes + 15) / 16 * 16);
-        return at;
-    };
-    a->barriers = take(flat ? 0 : 2 * sizeof(uint64_t));
-    a->edges = take(flat ? 0 : (int64_t)sizeof(T) * (4 * stages + 1) * (team + 32));
-    a->rows = take(kind.restricts ? (int64_t)sizeof(pgi_coupling<T>) * (flat ? 1 : kind.rows * kind.warps) : 0);
-    a->weights = take(kind.restricts ? (int64_t)sizeof(T) * 2 * team * (flat ? 1 : kind.rows) : 0);
-    a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
-    const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
-    a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
-    a->coarse_planes = take(corrected ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
-    a->regular = take(corrected ? 12 * (int64_t)sizeof(T) : 0);
-    a->corrections =
-        take(corrected ? (int64_t)sizeof(T) * ((kind.ahead + PGI_PASS_COARSE) * slots + 2 + 4 * kind.rows * team) : 0);
-    a->bytes = used;
-    const int own_sums = kind.restricts ? 2048 : 0;    // pgi_finish_sums has less
-    if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit - own_sums) return 0;
-    const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
-    const int64_t blocks = flat ? (tiles + kind.warps - 1) / kind.warps : tiles * a->cluster;
-    return a->partials && blocks > s->partials_capacity ? 0 : blocks;
-}
-
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0>
-static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
-{
-    typedef pgi_tuned<T, SWEEPS> tuned;
-    const pgi_pass_kind kind = {
-        SWEEPS, HEAD, FLAT, RESTRICTS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM>;
-    const int64_t blocks = pgi_plan_pass(s, a, kind);
-    if (!blocks) return 0;
-    const int bytes = a->bytes * (FLAT ? kind.warps : 1);
-    cudaLaunchAttribute attribute;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)blocks);
-    config.blockDim = dim3(32, (unsigned)kind.warps);
-    config.dynamicSmemBytes = (size_t)bytes;
-    config.stream = s->stream;
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = (unsigned)a->cluster;
-    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-    config.attrs = &attribute;
-    config.numAttrs = a->cluster > 1;
-    pgi_allow_shared(s, (const void *)kernel, bytes);
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, kernel, *a));
+    if (!plan->cluster) return 0;
+    plan->tiles[2] = (l->part.hi - l->part.lo + plan->own[2] - 1) / plan->own[2];
+    const int64_t tiles = (int64_t)plan->tiles[0] * plan->tiles[1] * plan->tiles[2];
+    plan->blocks = P::FLAT ? (tiles + P::TEAMS - 1) / P::TEAMS : tiles * plan->cluster;
     return 1;
 }
 
-// A pass of two sweeps and the residual, or NULL and no kernel.
-template <int WANTED, class T, int HEAD, int FLAT, int RESTRICTS, int NORM>
-static int (*pgi_launch_if())(pg_solver *, pgi_pass<T> *)
+// Lays out the shared memory of a pass. Returns whether there is enough.
+template <class P> static int pgi_lay_out_pass(const pg_solver *s, const pgi_level *l, pgi_pass_plan *plan)
 {
-    if constexpr (WANTED)
-        return pgi_launch_pass<T, 2, HEAD, FLAT, RESTRICTS, NORM>;
-    else
-        return NULL;
+    typedef typename P::T T;
+    const int extent[2] = {64, P::ROWS * P::WARPS}, planes = plan->own[2] + 2 * (P::STAGES + P::HALO) + 4;
+    for (int d = 0; d < 2 && P::CORRECTED; d++) {
+        const pgi_transfer<T> &t = pgi_transfers_of(l, T()).axis[d];
+        plan->slots[d] = P::FLAT && d ? 1 : (int)(((int64_t)extent[d] * t.nc + t.nf - 1) / t.nf) + 6;
+    }
+    const int64_t points = P::E_SLOTS * plan->slots[0] * plan->slots[1] + 2 + 4 * P::ROWS * P::TEAM;
+    int used = (P::U_SLOTS + P::QUEUE) * P::PLANE * (int)sizeof(T);
+    const auto take = [&](int wanted, int64_t bytes) {
+        const int at = used;
+        used += wanted ? (int)((bytes + 15) / 16 * 16) : 0;
+        return at;
+    };
+    used = (used + 15) / 16 * 16;
+    plan->barriers = take(!P::FLAT, 2 * sizeof(uint64_t));
+    plan->edges = take(!P::FLAT, (2 * P::BOX + P::SIDE) * (int64_t)sizeof(T));
+    plan->rows = take(P::RESTRICTS, extent[1] * (int64_t)sizeof(pgi_coupling<T>));
+    plan->weights = take(P::RESTRICTS, 2 * P::TEAM * P::ROWS * (int64_t)sizeof(T));
+    plan->planes = take(1, planes * (int64_t)sizeof(pgi_coupling<T>));
+    plan->coarse_rows = take(P::CORRECTED, (64 + extent[1]) * (int64_t)sizeof(pgi_pair<T>));
+    plan->coarse_planes = take(P::CORRECTED, planes * (int64_t)sizeof(pgi_level_pair<T>));
+    plan->regular = take(P::CORRECTED, 12 * (int64_t)sizeof(T));
+    plan->corrections = take(P::CORRECTED, points * (int64_t)sizeof(T));
+    plan->bytes = used;
+    plan->memory = used * P::TEAMS;
+    const int own_sums = P::RESTRICTS ? 2048 : 0;    // pgi_finish_sums has less
+    return plan->memory <= s->shared_limit - own_sums;
 }
 
-template <class T>
-static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi_rhs rhs, pgi_omega omega, int reversed)
+// A launch of a kernel of passes, as it is planned.
+template <class A> static void pgi_launch_planned(pg_solver *s, void (*kernel)(A), const pgi_pass_plan &plan, const A &a)
 {
-    pgi_pass<T> a;
-    memset(&a, 0, sizeof a);
+    cudaLaunchAttribute attribute[2];
+    const cudaLaunchConfig_t config =
+        pgi_launch_config(s->stream, 0, plan.cluster, plan.blocks, dim3(32, (unsigned)plan.warps), plan.memory,
+                          attribute);
+    pgi_allow_shared(s, (const void *)kernel, plan.memory);
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, kernel, a));
+}
+
+// Plans a pass of a level, of rows whose pairs are aligned and of others: of both, or of none, so that all ranks agree.
+template <class T, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0>
+static void pgi_plan_pass(const pg_solver *s, pgi_level *l)
+{
+    typedef pgi_pass_traits<T, HEAD, FLAT, RESTRICTS> P;
+    pgi_pass_plan *const plan = l->pass[HEAD][RESTRICTS + NORM];
+    for (int skewed = 0; skewed < 2; skewed++) {
+        plan[skewed].skewed = skewed;
+        plan[skewed].warps = P::WARPS * P::TEAMS;
+        if (!pgi_choose_tiles<P>(s, l, &plan[skewed]) || !pgi_lay_out_pass<P>(s, l, &plan[skewed]) ||
+            (NORM && plan[skewed].blocks > s->partials_capacity))
+            return;
+    }
+    for (int skewed = 0; skewed < 2; skewed++)
+        plan[skewed].launch = [](pg_solver *solver, const void *pass) {
+            pgi_pass<T> a = *(const pgi_pass<T> *)pass;
+            pgi_find_inside<P>(&a);
+            pgi_launch_planned<const pgi_pass<T>>(solver, pgi_pass_kernel<T, HEAD, FLAT, RESTRICTS, NORM>, a, a);
+        };
+}
+
+// Whether passes of a level can restrict the residual: where windows of an axis are alike, and begin at even points.
+// Devices without clusters have lower tiles, and code for them has no such passes. Returns the longest window.
+template <class T> static int pgi_can_restrict(const pg_solver *s, const pgi_level *l)
+{
+    int taps = !l->part.split && s->clusters ? 2 : 0;
+    for (int d = 0; d < 3 && taps; d++) {
+        const int regular = l->n[d] == 1 && d == 1 ? 2 : pgi_transfers_of(l, T()).axis[d].regular;
+        taps = regular < 2 || regular > PGI_PASS_TAPS ? 0 : regular > taps ? regular : taps;
+    }
+    return taps;
+}
+
+// All red-black passes that there are. Left out of those that restrict is in 3D what does not pay, for halos are wider
+// and arithmetic no longer hides behind memory (H200, 512^3: two sweeps from u in f64 2.0 ms in one pass, 1.65 one
+// after the other), and everywhere what pays less than its code is large: in 3D cells, whose restriction is fast
+// (V(2,1) f64 3.19 instead of 3.21 ms, f32 1.93 instead of 2.05), from zero in f32; norms in f32.
+template <class T, int FLAT> static void pgi_plan_red_black(const pg_solver *s, pgi_level *l)
+{
+    enum { DOUBLE = sizeof(T) == 8 };
+    pgi_plan_pass<T, PGI_FROM_U, FLAT>(s, l);
+    if (l->pass[PGI_FROM_U][0]->launch) pgi_plan_pass<T, PGI_FROM_ZERO, FLAT>(s, l);
+    if (!l->pass[PGI_FROM_ZERO][0]->launch) return;
+    if (pgi_transfers_of(l, T()).axis[2].nf > 0) pgi_plan_pass<T, PGI_CORRECTED, FLAT>(s, l);
+    if (pgi_can_restrict<T>(s, l) < (FLAT ? 2 : 3)) return;
+    if constexpr (FLAT || !DOUBLE) pgi_plan_pass<T, PGI_FROM_U, FLAT, 1>(s, l);
+    if constexpr (FLAT || DOUBLE) pgi_plan_pass<T, PGI_FROM_ZERO, FLAT, 1>(s, l);
+    if constexpr (FLAT && DOUBLE) pgi_plan_pass<T, PGI_FROM_U, FLAT, 1, 1>(s, l);
+}
+
+// Few planes a tile fill the device, many spare halo; fewer warps may divide the rows better.
+template <class T, int SWEEPS, int FLAT> static void pgi_plan_jacobi(const pg_solver *s, pgi_level *l)
+{
+    typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
+    const int room = s->shared_limit / tuned::BYTES, most = room < tuned::THREADS / 32 ? room : tuned::THREADS / 32;
+    pgi_pass_plan *const plan = &l->jacobi_pass[SWEEPS];
+    plan->own[0] = tuned::OWN;
+    plan->tiles[0] = (l->n[0] + tuned::LOW - SWEEPS + tuned::OWN - 1) / tuned::OWN;
+    double best = DBL_MAX;
+    for (int warps = FLAT && most > 0 ? most : 1; warps <= most; warps++) {
+        const int rows = FLAT ? 1 : warps * tuned::ROWS - 2 * SWEEPS;
+        if (rows < 1) continue;
+        const int tiles = FLAT ? 1 : (l->n[1] + rows - 1) / rows;
+        const pgi_slabs slabs = pgi_plan_slabs((int64_t)plan->tiles[0] * tiles,
+                                               (int64_t)s->multiprocessors * tuned::BLOCKS * (FLAT ? warps : 1),
+                                               l->n[2], 4, l->n[2], 1, 2 * SWEEPS + 2);
+        const double cost = slabs.cost * (FLAT ? 1 : warps + 1);
+        if (cost >= best) continue;
+        best = cost;
+        plan->warps = warps, plan->own[1] = rows, plan->own[2] = slabs.planes, plan->tiles[1] = tiles;
+    }
+    if (!plan->warps) return;
+    plan->tiles[2] = (l->n[2] + plan->own[2] - 1) / plan->own[2];
+    const int64_t tiles = (int64_t)plan->tiles[0] * plan->tiles[1] * plan->tiles[2];
+    plan->blocks = FLAT ? (tiles + plan->warps - 1) / plan->warps : tiles;
+    plan->memory = plan->warps * tuned::BYTES;
+    plan->launch = [](pg_solver *solver, const void *pass) {
+        const pgi_jacobi_pass<T> &a = *(const pgi_jacobi_pass<T> *)pass;
+        pgi_launch_planned<const pgi_jacobi_pass<T>>(solver, pgi_jacobi_pass_kernel<T, SWEEPS, FLAT>, a, a);
+    };
+}
+
+// The passes of a level, where it is large enough for them. Those of Jacobi overtake plain sweeps later: 256^3 in f64
+// and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034). Their halo must not wrap around a periodic axis twice.
+template <class T> static void pgi_plan_level(const pg_solver *s, pgi_level *l)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int flat = l->n[1] == 1, is_double = sizeof(T) == 8;
+    const int64_t least = (int64_t)PGI_PASS_POINTS * (flat ? 1 : 24 / (int)sizeof(T)),    // 24 MB in 3D
+        least_of_jacobi = (int64_t)PGI_PASS_POINTS * (flat ? 1 : is_double ? 64 : 4);
+    memset(l->pass, 0, sizeof l->pass);
+    memset(l->jacobi_pass, 0, sizeof l->jacobi_pass);
+    if (l->points >= least && pgi_can_pass(b) && (!l->part.split || l->part.passes))
+        (flat ? pgi_plan_red_black<T, 1> : pgi_plan_red_black<T, 0>)(s, l);
+    if (l->part.split || l->points < least_of_jacobi || l->n[2] < 4) return;
+    for (const pgi_axis<T> &axis : b.axis)
+        if (axis.periodic && axis.n > 1 && axis.n < 4 * PGI_JACOBI_MOST_FLAT) return;
+    (flat ? pgi_plan_jacobi<T, 2, 1> : pgi_plan_jacobi<T, 2, 0>)(s, l);
+    if (flat) pgi_plan_jacobi<T, 3, 1>(s, l), pgi_plan_jacobi<T, 4, 1>(s, l);
+}
+
+// Once all that plans depend on is known, see pgi_limits_of.
+static void pgi_plan_passes_of_levels(pg_solver *s)
+{
+    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags), [&](auto t) {
+        for (int l = 0; l < s->levels; l++) pgi_plan_level<decltype(t)>(s, &s->level[l]);
+        if (!s->mixed) pgi_plan_level<decltype(t)>(s, &s->outer);
+    });
+}
+
+// Of so many sweeps, which are one less than the pass could make where its last weights are 0.
+template <class T> static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
+                                                  int reversed, int head, int residual, int sweeps)
+{
+    const auto skewed = [](const pgi_grid &g) {
+        return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
+    };
+    pgi_pass<T> a = {};
+    static_cast<pgi_pass_plan &>(a) = l->pass[head][residual][(head != PGI_FROM_ZERO && skewed(u)) || skewed(rhs.f)];
+    const int one = a.skewed ? (int)sizeof(T) : 0;
+    a.u_odd[0] = u.sj & 1 ? one : 0, a.u_odd[1] = u.sk & 1 ? one : 0;
+    a.f_odd[0] = rhs.f.sj & 1 ? one : 0, a.f_odd[1] = rhs.f.sk & 1 ? one : 0;
     a.b = pgi_box_of(l, T());
     a.rhs = rhs;
     a.omega = (T)omega.first;
-    a.second = omega.first == 0 ? (T)1 : (T)(omega.second / omega.first);
+    for (int q = 0; q < 2 * sweeps; q++)
+        a.relative[q] = q % 2 && omega.first != 0 ? (T)(omega.second / omega.first) : (T)1;
     a.first = reversed;
     a.u = u;
-    a.out = out;
+    a.out = pgi_other_grid(l, u);
     a.parted = l->part.split;
-    a.z_own[0] = l->part.lo, a.z_own[1] = l->part.hi, a.z_most = l->part.most;
+    a.z_own[0] = l->part.lo, a.z_own[1] = l->part.hi;
     pgi_planes_there(l, a.z_there);
     return a;
 }
@@ -9372,14 +9461,13 @@ static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi
 // Planes of u that a restriction of the residual needs of the neighbours, and the pass after the correction.
 static int pgi_ghosts_of_residual(const pgi_planes &p) { return p.passes && p.restriction < 1 ? 2 : p.restriction + 1; }
 
-// Has the pass push what the next operation needs of it into the neighbours' ghosts, so that nothing has to be sent.
-// met: ranks have exchanged something for this pass, so nobody reads these ghosts any more. Returns how many planes, 0:
-// none, as without peers, or where pairs that are aligned here are not so there.
-template <class T> static int pgi_push_edges(pg_solver *s, const pgi_level *l, pgi_pass<T> *a, int head, int met)
+// Has the pass push what the next operation needs of it, `wanted` planes, into the neighbours' ghosts, so that nothing
+// has to be sent. met: ranks have exchanged something for this pass, so nobody reads these ghosts any more. Returns how
+// many planes, 0: none, as without peers, or where pairs that are aligned here are not so there.
+template <class T> static int pgi_push_edges(pg_solver *s, const pgi_level *l, pgi_pass<T> *a, int wanted, int met)
 {
     const pgi_planes &p = l->part;
-    const int wanted = head == PGI_CORRECTED || !s->multigrid ? 4 : pgi_ghosts_of_residual(p),
-              depth = wanted < p.ghosts ? wanted : p.ghosts;
+    const int depth = wanted < p.ghosts ? wanted : p.ghosts;
     const int64_t plane = a->out.sk * (int64_t)sizeof(T);
     if (!p.split || !s->comm->given_up || !met || plane % 16 || s->failed != PG_OK) return 0;
     pgi_message message[2];
@@ -9393,180 +9481,85 @@ template <class T> static int pgi_push_edges(pg_solver *s, const pgi_level *l, p
     return planned && count ? depth : 0;
 }
 
-// One pass: sweeps from u. Returns 0 where there is no such pass.
-template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
-                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
-                                            int restricts, int with_norm)
+// One pass, after which the residual is restricted, by the pass itself where that pays; residual: NULL where it is not.
+template <class T> static void pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
+                                             int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
+                                             pgi_wanted *residual)
 {
-#define PGI_PASS(sweeps, head)                                                                                         \
-    {                                                                                                                  \
-        pgi_launch_pass<T, sweeps, head, 0>, pgi_launch_pass<T, sweeps, head, 1>                                       \
-    }
-    typedef int (*launch)(pg_solver *, pgi_pass<T> *);
-    const launch plain[2][3][2] = {{PGI_PASS(1, PGI_FROM_U), {}, PGI_PASS(1, PGI_CORRECTED)},
-                                   {PGI_PASS(2, PGI_FROM_U), PGI_PASS(2, PGI_FROM_ZERO), {}}};
-#undef PGI_PASS
-    // From u, with the norm, from 0; in 3D, in 2D. See pgi_pass_restricts
-    enum { DOUBLE = sizeof(T) == 8 };
-    const launch restricting[3][2] = {
-        {pgi_launch_if<!DOUBLE, T, PGI_FROM_U, 0, 1, 0>(), pgi_launch_pass<T, 2, PGI_FROM_U, 1, 1>},
-        {NULL, pgi_launch_if<DOUBLE, T, PGI_FROM_U, 1, 1, 1>()},
-        {pgi_launch_if<DOUBLE, T, PGI_FROM_ZERO, 0, 1, 0>(), pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 1>}};
-    pgi_pass<T> a = pgi_pass_of<T>(l, u, pgi_other_grid(l, u), rhs, omega, reversed);
-    a.e = e;
-    const pgi_transfers<T> *transfers = &pgi_transfers_of(l, T());
+    const int halves = head == PGI_CORRECTED ? 2 : 4, way = residual && !reversed ? 1 + residual->with_norm : 0,
+              restricts = way && l->pass[head][way]->launch;
+    pgi_pass<T> a = pgi_pass_of<T>(l, u, rhs, omega, reversed, head, restricts ? way : 0, sweeps);
+    if (head == PGI_FROM_U) pgi_exchange(s, l, u, halves, sizeof(T));
+    if (head == PGI_CORRECTED) pgi_exchange_once(s, l, PGI_LASTING_U, u, halves, sizeof(T));
+    const int met = pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, halves - 1, sizeof(T)) || head == PGI_FROM_U ||
+                    (head == PGI_CORRECTED && coarse->part.split);
     if (head == PGI_CORRECTED) {
-        a.transfer = *transfers;
+        pgi_exchange(s, coarse, e, pgi_corrected_pass_ghosts(coarse->part), sizeof(T));
+        a.transfer = pgi_transfers_of(l, T());
+        a.e = e;
         a.e_part = coarse->part;
         pgi_planes_there(coarse, a.e_there);
     }
-    if (!pgi_passes(l, a.b)) return 0;
-    if (head == PGI_FROM_U) pgi_exchange(s, l, u, 2 * sweeps, sizeof(T));
-    if (head == PGI_CORRECTED) pgi_exchange_once(s, l, PGI_LASTING_U, u, 2 * sweeps, sizeof(T));
-    const int met = pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, 2 * sweeps - 1, sizeof(T)) || head == PGI_FROM_U ||
-                    (head == PGI_CORRECTED && coarse->part.split);
-    if (head == PGI_CORRECTED) pgi_exchange(s, coarse, e, pgi_corrected_pass_ghosts(coarse->part), sizeof(T));
-    const int flat = l->n[1] == 1;
-    const launch alone = plain[sweeps - 1][head][flat];
-    if (!restricts) {
-        const int pushed = alone ? pgi_push_edges(s, l, &a, head, met) : 0;
-        if (!alone || !alone(s, &a)) return 0;
-        if (pushed) s->pushed = {a.out.base, l, pushed};
-        return 1;
+    if (restricts) {
+        a.coarse_f = coarse->f;
+        for (int d = 0; d < 3; d++) {
+            a.coarse[d] = coarse->n[d];
+            for (int q = 0; q < PGI_PASS_TAPS; q++) a.tap[d][q] = pgi_transfers_of(l, T()).axis[d].tap[q];
+        }
+        a.partials = s->partials;
+        a.state = s->state;
+        residual->done = 1;
     }
-    a.coarse_f = coarse->f;
-    for (int d = 0; d < 3; d++) {
-        a.coarse[d] = coarse->n[d];
-        for (int q = 0; q < PGI_PASS_TAPS; q++) a.tap[d][q] = transfers->axis[d].tap[q];
-    }
-    a.partials = with_norm ? s->partials : NULL;
-    a.state = s->state;
-    const launch both = restricting[head == PGI_FROM_ZERO ? 2 : with_norm][flat];
-    return both && both(s, &a);
+    const int pushed = pgi_push_edges(s, l, &a, residual ? pgi_ghosts_of_residual(l->part) : 4, met);
+    a.launch(s, &a);
+    if (pushed) s->pushed = {a.out.base, l, pushed};
 }
 
-// Whether a pass restricts the residual too. Left out in 3D is what does not pay, for halos are wider and arithmetic no
-// longer hides behind memory (H200, 512^3: two sweeps from u in f64 2.0 ms in one pass, 1.65 one after the other), and
-// everywhere what pays less than its code is large: in 3D cells, whose restriction is fast (V(2,1) f64 3.19 instead of
-// 3.21 ms, f32 1.93 instead of 2.05), from zero in f32; norms in f32. Devices without clusters have lower tiles, and
-// code for them has no such passes.
-template <class T>
-static int pgi_pass_restricts(const pg_solver *s, const pgi_level *l, int sweeps, int head, int reversed, int with_norm)
+// Whether sweeps are passes: where these are planned, and offsets in a plane are an int.
+template <class T> static int pgi_passes(const pgi_level *l, const pgi_grid &f)
 {
-    const pgi_transfers<T> &t = pgi_transfers_of(l, T());
-    const int flat = l->n[1] == 1;
-    if (l->part.split || !s->clusters || sweeps != 2 || reversed || head == PGI_CORRECTED ||
-        (head == PGI_FROM_ZERO && with_norm))
-        return 0;
-    int taps = 2;
-    for (int d = 0; d < 3; d++) {
-        if (flat && d == 1) continue;
-        const int regular = t.axis[d].regular;
-        if (regular < 2 || regular > PGI_PASS_TAPS) return 0;
-        taps = regular > taps ? regular : taps;
-    }
-    const int is_double = sizeof(T) == 8;
-    return flat ? is_double || !with_norm : taps == 3 && !with_norm && (head == PGI_FROM_ZERO) == is_double;
+    return l->pass[PGI_FROM_ZERO][0]->launch && pgi_plane_fits<T>(l->u, l->n) && pgi_plane_fits<T>(l->t, l->n) &&
+           pgi_plane_fits<T>(f, l->n);
 }
 
-// Sweeps as passes from grid to grid of a level. Returns where u is.
+// Sweeps as passes from grid to grid of a level, see pgi_passes_for: an odd one follows a correction in its pass, else
+// it is the last. Returns where u is.
 template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                   pgi_omega omega, int reversed, int sweeps, int head,
                                                   const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
 {
-    if (head == PGI_FROM_ZERO && (sweeps + 1) / 2 % 2 && pgi_passes(l, pgi_box_of(l, T())))
-        u = pgi_other_grid(l, u);    // so that it ends in u
-    while (sweeps > 0) {
-        const int count = sweeps > 1 && head != PGI_CORRECTED && omega.first == omega.second ? 2 : 1;
-        const int with_norm = residual && residual->with_norm,
-                  restricts =
-                      residual && count == sweeps ? pgi_pass_restricts<T>(s, l, count, head, reversed, with_norm) : 0;
-        if (restricts && pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, restricts, with_norm))
-            residual->done = 1;
-        else if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, 0, 0))
-            break;
-        u = pgi_other_grid(l, u);
-        sweeps -= count;
+    if (sweeps == 0 || !pgi_passes<T>(l, rhs.f))
+        return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e, residual);
+    if (head == PGI_FROM_ZERO && pgi_passes_for(sweeps) % 2) u = pgi_other_grid(l, u);    // so that it ends in u
+    if (head == PGI_CORRECTED && (sweeps % 2 == 0 || !l->pass[PGI_CORRECTED][0]->launch)) {
+        s->ops->prolong_add(s, l, u, coarse, e);
         head = PGI_FROM_U;
     }
-    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e, residual);
-}
-
-template <class T> static int pgi_cuda_relax_turns(const pgi_level *l, int sweeps)
-{
-    return (sweeps + 1) / 2 % 2 && pgi_passes(l, pgi_box_of(l, T()));
-}
-
-// The halo of a tile must not wrap around a periodic axis twice.
-template <class T> static int pgi_jacobi_passes(const pgi_level *l, const pgi_box<T> &b)
-{
-    // Below, plain sweeps are faster: 256^3 in f64 and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034).
-    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : sizeof(T) == 8 ? 64 : 4);
-    if (l->part.split || l->points < least || l->n[2] < 4) return 0;
-    for (int a = 0; a < 3; a++)
-        if (b.axis[a].periodic && l->n[a] > 1 && l->n[a] < 4 * PGI_JACOBI_MOST_FLAT) return 0;
-    return 1;
-}
-
-template <class T, int SWEEPS, int FLAT> static int pgi_launch_jacobi(pg_solver *s, pgi_jacobi_pass<T> *a)
-{
-    typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
-    const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->b.axis[2].n};
-    const int most = s->shared_limit / tuned::BYTES < tuned::THREADS / 32 ? s->shared_limit / tuned::BYTES
-                                                                          : (int)tuned::THREADS / 32;
-    int warps = 0;
-    a->own[0] = tuned::OWN;
-    a->tiles[0] = (n[0] + tuned::LOW - SWEEPS + tuned::OWN - 1) / tuned::OWN;
-    // Few planes a tile fill the device, many spare halo; fewer warps may divide the rows better. The least work in
-    // sequence counts.
-    double best = 1e300;
-    for (int w = FLAT ? most : 1; w <= most; w++) {
-        const int rows = FLAT ? 1 : w * tuned::ROWS - 2 * SWEEPS;
-        if (rows < 1) continue;
-        const int64_t columns = (int64_t)a->tiles[0] * (FLAT ? 1 : (n[1] + rows - 1) / rows),
-                      resident = (int64_t)s->multiprocessors * tuned::BLOCKS * (FLAT ? w : 1);
-        for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
-            const int planes = (n[2] + slabs - 1) / slabs;
-            const double cost =
-                (double)pgi_rounds(columns * slabs, resident) * (planes + 2 * SWEEPS + 2) * (FLAT ? 1 : w + 1);
-            if (cost >= best) continue;
-            best = cost;
-            warps = w;
-            a->own[1] = rows;
-            a->own[2] = planes;
-        }
+    for (int count; sweeps > 0; sweeps -= count, head = PGI_FROM_U, u = pgi_other_grid(l, u)) {
+        count = sweeps == 1 || head == PGI_CORRECTED ? 1 : 2;
+        pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, count == sweeps ? residual : NULL);
     }
-    if (!warps) return 0;
-    a->tiles[1] = FLAT ? 1 : (n[1] + a->own[1] - 1) / a->own[1];
-    a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
-    const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
-    const auto kernel = pgi_jacobi_pass_kernel<T, SWEEPS, FLAT>;
-    const int bytes = warps * tuned::BYTES;
-    PGI_LAUNCH_SHARED(s, FLAT ? (tiles + warps - 1) / warps : tiles, dim3(32, (unsigned)warps), bytes, kernel, *a);
-    return 1;
+    return u;
 }
 
 // As few passes as can be, of nearly equal numbers of sweeps. A single sweep is the plain kernel's.
 template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const double *weight, int period, int sweeps)
 {
+    const int most = l->n[1] == 1 ? PGI_JACOBI_MOST_FLAT : PGI_JACOBI_MOST;
     int done = 0;
-    while (done < sweeps && pgi_jacobi_passes(l, pgi_box_of(l, T()))) {
-        const int flat = l->n[1] == 1, most = flat ? PGI_JACOBI_MOST_FLAT : PGI_JACOBI_MOST, left = sweeps - done;
-        const int passes = (left + most - 1) / most, count = (left + passes - 1) / passes;
-        if (count < 2) break;
-        pgi_jacobi_pass<T> a;
-        memset(&a, 0, sizeof a);
+    while (sweeps - done > 1) {
+        const int left = sweeps - done, passes = (left + most - 1) / most, count = (left + passes - 1) / passes;
+        const pgi_pass_plan &plan = l->jacobi_pass[count];
+        if (!plan.launch) break;
+        pgi_jacobi_pass<T> a = {};
+        static_cast<pgi_pass_plan &>(a) = plan;
         a.b = pgi_box_of(l, T());
         a.u = u;
         a.out = pgi_other_grid(l, u);
         a.rhs = rhs;
         for (int q = 0; q < count; q++) a.omega[q] = (T)weight[(done + q) % period];
-        const auto launch = !flat        ? pgi_launch_jacobi<T, 2, 0>
-                            : count == 2 ? pgi_launch_jacobi<T, 2, 1>
-                            : count == 3 ? pgi_launch_jacobi<T, 3, 1>
-                                         : pgi_launch_jacobi<T, 4, 1>;
-        if (!launch(s, &a)) break;
+        plan.launch(s, &a);
         u = a.out;
         done += count;
     }
@@ -9742,20 +9735,14 @@ static int pgi_cuda_clusters(pg_solver *s)
     PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
     able = able && compiled.ptxVersion >= 90;
     s->together_in[1] = s->multiprocessors;
-    const auto kernel = pgi_pass_kernel<pgi_narrowest, 2, PGI_FROM_U, 0, 0, 0>;
+    const auto kernel = pgi_pass_kernel<pgi_narrowest, PGI_FROM_U, 0, 0, 0>;
+    const dim3 threads(32, pgi_pass_traits<pgi_narrowest, PGI_FROM_U, 0, 0>::WARPS);
     if (able) pgi_allow_shared(s, (const void *)kernel, s->shared_limit);
     for (int size = 2; size <= PGI_PASS_CLUSTER && able; size++) {
         int clusters = 0;
-        cudaLaunchAttribute attribute;
-        cudaLaunchConfig_t config = {};
-        config.gridDim = dim3((unsigned)(size * s->multiprocessors));
-        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2>::THREADS / 32);
-        config.dynamicSmemBytes = (size_t)s->shared_limit;
-        attribute.id = cudaLaunchAttributeClusterDimension;
-        attribute.val.clusterDim.x = (unsigned)size;
-        attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-        config.attrs = &attribute;
-        config.numAttrs = 1;
+        cudaLaunchAttribute attribute[2];
+        const cudaLaunchConfig_t config = pgi_launch_config(s->stream, 0, size, (int64_t)size * s->multiprocessors,
+                                                            threads, s->shared_limit, attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) cudaGetLastError();
         s->together_in[size] = clusters * size;
     }
@@ -10173,15 +10160,10 @@ static pg_status pgi_comm_cuda_failed(pgi_comm *c, cudaError_t e, const char *wh
 template <class... P, class... A> static pg_status pgi_comm_launch(pgi_comm *c, int early, dim3 blocks, int threads,
                                                                    void *stream, void (*kernel)(P...), A... arguments)
 {
-    cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attribute[2];
+    cudaLaunchConfig_t config =
+        pgi_launch_config((cudaStream_t)stream, early, 1, 1, dim3((unsigned)threads), 0, attribute);
     config.gridDim = blocks;
-    config.blockDim = dim3((unsigned)threads);
-    config.stream = (cudaStream_t)stream;
-    config.attrs = &attribute;
-    config.numAttrs = early && PGI_OVERLAP ? 1 : 0;
     PGI_COMM_CUDA(c, cudaLaunchKernelEx(&config, kernel, arguments...));
     return PG_OK;
 }
@@ -17324,32 +17306,18 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     }
 }
 
-// A launch without attributes but that of the cluster; there is room for one more.
-static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, const pgi_small2d &small, int problems,
+static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, const pgi_small2d &small, int early, int problems,
                                              cudaLaunchAttribute attribute[2])
 {
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)small.blocks * (unsigned)problems);
-    config.blockDim = dim3(PGI_BLOCK);
-    config.dynamicSmemBytes = (size_t)small.memory;
-    config.stream = s->stream;
-    attribute->id = cudaLaunchAttributeClusterDimension;
-    attribute->val.clusterDim.x = (unsigned)small.blocks;
-    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
-    config.attrs = attribute;
-    config.numAttrs = small.blocks > 1;
-    return config;
+    return pgi_launch_config(s->stream, early, small.blocks, (int64_t)small.blocks * problems, dim3(PGI_BLOCK),
+                             small.memory, attribute);
 }
 
 template <class T> static void pgi_cuda_small2d(pg_solver *s, pgi_rhs from, pgi_grid to, int controlled)
 {
-    cudaLaunchAttribute attribute[2] = {};
+    cudaLaunchAttribute attribute[2];
     const pgi_small2d &small = s->direct.small[s->together > 1];
-    cudaLaunchConfig_t config = pgi_small2d_config(s, small, s->together, attribute);
-    if (s->clusters && PGI_OVERLAP) {
-        attribute[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
-    }
+    const cudaLaunchConfig_t config = pgi_small2d_config(s, small, s->clusters, s->together, attribute);
     PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small2d_kernel<T>, small, from, to, s->state, controlled));
 }
 
@@ -17432,7 +17400,7 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3], int problems)
         cudaLaunchAttribute attribute[2];
         int clusters = 0;
         if (pgi_cut_small2d(s, small, same, best) > s->shared_limit) return small->blocks = 0;
-        const cudaLaunchConfig_t config = pgi_small2d_config(s, *small, problems, attribute);
+        const cudaLaunchConfig_t config = pgi_small2d_config(s, *small, 0, problems, attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) return 1;
         cudaGetLastError();
     }
@@ -23637,7 +23605,6 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
     o.magnitude = pgi_cell_magnitude<T>;
     o.recur = pgi_cell_recur<T>;
     o.relax = pgi_relax_in_place;    // in place, one sweep after the other, whatever the back end
-    o.relax_turns = pgi_never_turns;
     o.jacobi_sweeps = pgi_jacobi_one_by_one;
 #if PGI_F32
     if (sizeof(T) == sizeof(float)) o.residual_narrow = pgi_cell_residual_narrow;
@@ -24332,7 +24299,6 @@ template <class T> static constexpr pgi_ops pgi_cpu_ops()
 #define PGI_CPU_PLAIN_OP(NAME) o.NAME = pgi_cpu_##NAME;
     PGI_TABLE(PGI_CPU_OP, PGI_CPU_PLAIN_OP)
     o.relax = pgi_relax_in_place;
-    o.relax_turns = pgi_never_turns;
     o.jacobi_sweeps = pgi_jacobi_one_by_one;
     o.restrict_residual = pgi_residual_then_restrict;
     return o;
@@ -24344,7 +24310,6 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
 #define PGI_CUDA_PLAIN_OP(NAME) o.NAME = pgi_cuda_##NAME;
     PGI_TABLE(PGI_CUDA_OP, PGI_CUDA_PLAIN_OP)
     o.relax = pgi_cuda_relax<T>;
-    o.relax_turns = pgi_cuda_relax_turns<T>;
     o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cuda_restrict_residual<T>;
     return o;
@@ -24457,26 +24422,22 @@ static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
 static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int post, int count, int head,
                            const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
 {
-    const unsigned flags = s->desc.flags;
-    const int period = post ? s->desc.nu_post : s->desc.nu_pre;
-    if (s->by_lines) {
-        u = s->ops->relax(s, l, u, rhs, pgi_evenly(0), 0, 0, head, coarse, e, NULL);
-        for (int q = 0; q < count; q++)
-            s->ops->relax_lines(s, l, u, rhs, l->omega[0].first, post && (flags & PG_SYMMETRIC));
-        return u;
-    }
-    if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
-        return s->ops->relax(s, l, u, rhs, l->omega[post], post && (flags & PG_SYMMETRIC), count, head, coarse, e,
-                             residual);
-    u = s->ops->relax(s, l, u, rhs, pgi_evenly(0), 0, 0, head, coarse, e, NULL);
+    const int period = post ? s->desc.nu_post : s->desc.nu_pre, reversed = post && (s->desc.flags & PG_SYMMETRIC);
+    const int jacobi = s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV) ? 1 : 0, other = s->by_lines || jacobi;
+    u = s->ops->relax(s, l, u, rhs, l->omega[post], reversed, other ? 0 : count, head, coarse, e, residual);
+    for (int q = 0; q < count && s->by_lines; q++) s->ops->relax_lines(s, l, u, rhs, l->omega[0].first, reversed);
+    if (s->by_lines || !jacobi) return u;
     return s->ops->jacobi_sweeps(s, l, u, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
 }
 
-// Whether the sweeps before a correction leave the iterate in the other grid.
-static int pgi_smoothing_turns(const pg_solver *s, const pgi_level *l)
+// Where to begin on the finest level, so that so many first and second halves of cycles by passes of red-black sweeps
+// end in u. From 0 the first one of them ends where it begins, and does not count.
+static pgi_grid pgi_begin_of_cycles(const pg_solver *s, int down, int up)
 {
-    return s->levels > 1 && !s->by_lines && !(s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)) &&
-           s->ops->relax_turns(l, s->desc.nu_pre);
+    const pgi_level *const l = &s->level[0];
+    const int passes = down * pgi_passes_for(s->desc.nu_pre) + up * pgi_passes_for(s->desc.nu_post),
+              other = s->by_lines || (s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV));
+    return s->levels > 1 && !other && l->pass[PGI_FROM_ZERO][0]->launch && passes % 2 ? l->t : l->u;
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -24532,7 +24493,7 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
 // Cycles at the finest level, in place.
 static void pgi_cycles(pg_solver *s, pgi_rhs rhs, int from_zero, int count)
 {
-    pgi_grid u = s->level[0].u;
+    pgi_grid u = from_zero ? pgi_begin_of_cycles(s, count - 1, count) : s->level[0].u;
     for (int q = 0; q < count; q++) u = pgi_cycle(s, 0, u, rhs, from_zero && q == 0, 1);
     pgi_home(s, &s->level[0], u);
 }
@@ -25093,7 +25054,8 @@ static void pgi_step_fmg(pg_solver *s)
         s->ops->widen_add(s, &s->outer, e, s->outer.u);
     } else if (s->guess_zero) {
         // The first half of the next cycle shall end in u, so that the solve does
-        s->iterate = pgi_fmg(s, 0, s->checked && pgi_smoothing_turns(s, l) ? l->t : l->u, 1);
+        const int cycles = s->desc.fmg_cycles;
+        s->iterate = pgi_fmg(s, 0, pgi_begin_of_cycles(s, cycles + s->checked, cycles), 1);
     } else {
         pgi_fmg_correction(s);
     }
@@ -25119,7 +25081,7 @@ static void pgi_sweeps(pg_solver *s, int count)
                  : s->ops->relax(s, l, l->u, rhs, pgi_evenly(0), 0, count, PGI_FROM_U, NULL, l->u, NULL));
 }
 
-// An even number of passes ends in u again: two of two sweeps, two single ones, or in 2D two of four Jacobi sweeps.
+// An even number of passes ends in u again: two of two sweeps, or in 2D two of four Jacobi sweeps.
 template <int COUNT> static void pgi_step_sweeps(pg_solver *s)
 {
     pgi_sweeps(s, COUNT);
@@ -27359,6 +27321,9 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines)
     s->cycle_unit = s->mixed && s->masked ? pgi_power_of_two_near(s->spectrum.largest_diagonal + fabs(d->alpha)) : 1;
     PGI_TRY(pgi_fill_workspace(s, [&](pgi_arena *arena) { return pgi_layout(s, lines, arena); }));
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
+#if PGI_GPU
+    if (s->cuda && !s->masked) pgi_plan_passes_of_levels(s);
+#endif
     pgi_choose_omega(s);
     if (s->masked) {    // the units of coarse levels
         pgi_obstacles *const o = &s->obstacles;

@@ -681,6 +681,7 @@ template <class T> static void compare_red_black_passes(const pg_desc *desc, rng
         if (s->levels < 2) return l->u;
         const int clusters = all_in_one && s->clusters && l->n[1] > 48;    // of blocks, though one might do
         if (clusters) s->together_in[1] = 0;
+        if (smaller || clusters) pgi_plan_level<T>(s, l);
         know_clusters = s->clusters;
         const size_t points = (size_t)(coarse->u.sk * coarse->n[2]);    // with what lies between rows
         const auto inside = [&](size_t q) { return (int64_t)q % coarse->u.sj < coarse->n[0]; };
