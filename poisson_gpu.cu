@@ -555,9 +555,10 @@ struct pgi_crowd {
 
 // The tiles of a pass over a level, and what they have in shared memory, see >>passes. Planned when a solver is created.
 struct pgi_pass_plan {
-    void (*launch)(pg_solver *, const void *pass);    // NULL: there is no such pass
+    // NULL: there is no such pass
+    void (*launch)(pg_solver *, const pgi_pass_plan &, const void *pass);
     int64_t blocks;
-    int warps, memory;                                // of a block; its bytes of shared memory
+    int warps, memory;                                // of a block: of a pass of Jacobi; bytes of shared memory
     int cluster;                                      // blocks that share a tile, side by side along y
     int own[3], tiles[3];                             // columns, rows and planes from tile to tile; their numbers
     int skewed;                                       // rows whose pairs are not aligned come one column further along
@@ -4758,10 +4759,13 @@ static cudaLaunchConfig_t pgi_launch_config(cudaStream_t stream, int early, int 
 #define PGI_LAUNCH_EARLY(s, blocks, threads, bytes, kernel, ...)                                                       \
     PGI_LAUNCH_AS(s, (s)->clusters, blocks, threads, bytes, kernel, __VA_ARGS__)
 #define PGI_LAUNCH_AS(s, early, blocks, threads, bytes, kernel, ...)                                                   \
+    PGI_LAUNCH_IN(s, early, 1, blocks, threads, bytes, kernel, __VA_ARGS__)
+// In clusters of so many blocks
+#define PGI_LAUNCH_IN(s, early, cluster, blocks, threads, bytes, kernel, ...)                                          \
     do {                                                                                                               \
         cudaLaunchAttribute pgi_attribute_[2];                                                                         \
         const cudaLaunchConfig_t pgi_config_ =                                                                         \
-            pgi_launch_config((s)->stream, early, 1, (int64_t)(blocks), threads, (int64_t)(bytes), pgi_attribute_);    \
+            pgi_launch_config((s)->stream, early, cluster, (int64_t)(blocks), threads, bytes, pgi_attribute_);         \
         pgi_allow_shared(s, (const void *)(kernel), (int64_t)(bytes));                                                 \
         PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
@@ -6333,12 +6337,9 @@ static PGI_HD inline int pgi_wrap(int i, int n, int periodic)
     return i >= 0 && i < n ? i : -1;
 }
 
-template <class T> struct pgi_two;
-template <> struct pgi_two<double> {
-    typedef double2 type;
-};
-template <> struct pgi_two<float> {
-    typedef float2 type;
+template <class T> struct alignas(2 * sizeof(T)) pgi_two {
+    typedef pgi_two type;
+    T x, y;
 };
 
 enum {
@@ -6370,24 +6371,10 @@ template <class T> struct pgi_pass : pgi_pass_plan {
     int coarse[3];              // their numbers
 };
 
-// A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
-// wide against their halo.
-template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
-    if (BYTES == 16 && ONCE)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(BYTES) : "memory");
-#elif defined(PGI_SIMT)
-    __pipeline_memcpy_async(to, from, BYTES, 0);
-#else
-    for (int q = 0; q < BYTES / 4; q++) ((unsigned *)to)[q] = ((const unsigned *)from)[q];
-#endif
-}
-// The same, of bytes of which `valid` exist; the rest becomes 0.
-template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from, int valid)
+// A copy to shared memory that the thread waits for later, of bytes of which `valid` exist; the rest becomes 0. ONCE: past
+// L1, which is worth its place only where tiles are wide against their halo.
+template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from,
+                                                                            int valid = BYTES)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned at = (unsigned)__cvta_generic_to_shared(to);
@@ -6489,30 +6476,22 @@ static __device__ inline uint64_t pgi_address_in(const void *here, int rank)
     return 0;
 #endif
 }
-static __device__ inline void pgi_send(uint64_t there, uint64_t barrier, double value)
+template <class T> static __device__ inline void pgi_send(uint64_t there, uint64_t barrier, T value)
 {
 #if defined(PGI_SIMT)
     (void)barrier;
-    *(double *)(size_t)there = value;
+    *(T *)(size_t)there = value;
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"((unsigned)there),
-        "l"(__double_as_longlong(value)), "r"((unsigned)barrier)
-        : "memory");
-#else
-    (void)there, (void)barrier, (void)value;
-#endif
-}
-static __device__ inline void pgi_send(uint64_t there, uint64_t barrier, float value)
-{
-#if defined(PGI_SIMT)
-    (void)barrier;
-    *(float *)(size_t)there = value;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"((unsigned)there),
-        "r"(__float_as_uint(value)), "r"((unsigned)barrier)
-        : "memory");
+    if constexpr (sizeof(T) == 8)
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(
+                         (unsigned)there),
+                     "l"(__double_as_longlong(value)), "r"((unsigned)barrier)
+                     : "memory");
+    else
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
+                         (unsigned)there),
+                     "r"(__float_as_uint(value)), "r"((unsigned)barrier)
+                     : "memory");
 #else
     (void)there, (void)barrier, (void)value;
 #endif
@@ -7391,7 +7370,8 @@ template <class P, int NORM> struct pgi_pass_march {
             }
             T w = op.weight_of(r, c);
             if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
-            fresh[r] = u + residual * (w * tile.a.relative[p]);
+            if (p > 0) w *= tile.a.relative[p];
+            fresh[r] = u + residual * w;
             if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
         }
 #pragma unroll
@@ -7600,11 +7580,12 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tuned {
     };
 };
 
-template <class T> struct pgi_jacobi_pass : pgi_pass_plan {
+template <class T> struct pgi_jacobi_pass {
     pgi_box<T> b;
     pgi_grid u, out;
     pgi_rhs rhs;
     T omega[PGI_JACOBI_MOST_FLAT];
+    int own[3], tiles[3];    // see pgi_pass_plan
 };
 
 // How a part of a kernel keeps another one: as a copy, of which the compiler sees that all lanes agree on it, or as a
@@ -9227,15 +9208,6 @@ template <class T> static int pgi_reach(const pgi_transfer<T> &t)
     return t.kind == PGI_CELLS && !t.adjoint && t.mf == 2 * t.mc ? 0 : t.most_taps - 1;
 }
 
-// Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
-template <class T> static int pgi_can_pass(const pgi_box<T> &b)
-{
-    if (b.axis[2].n < 4 || b.axis[0].n < 4) return 0;
-    for (const pgi_axis<T> &axis : b.axis)
-        if (axis.periodic && axis.n > 1 && (axis.n % 2 || axis.n < 32)) return 0;
-    return 1;
-}
-
 // The steps of a pass of which all planes are inside, and in memory: of arrays whose ghosts may lie elsewhere, those of
 // the rank. The second of two steps fetches beyond.
 template <class P> static void pgi_find_inside(pgi_pass<typename P::T> *a)
@@ -9311,17 +9283,6 @@ template <class P> static int pgi_lay_out_pass(const pg_solver *s, const pgi_lev
     return plan->memory <= s->shared_limit - own_sums;
 }
 
-// A launch of a kernel of passes, as it is planned.
-template <class A> static void pgi_launch_planned(pg_solver *s, void (*kernel)(A), const pgi_pass_plan &plan, const A &a)
-{
-    cudaLaunchAttribute attribute[2];
-    const cudaLaunchConfig_t config =
-        pgi_launch_config(s->stream, 0, plan.cluster, plan.blocks, dim3(32, (unsigned)plan.warps), plan.memory,
-                          attribute);
-    pgi_allow_shared(s, (const void *)kernel, plan.memory);
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, kernel, a));
-}
-
 // Plans a pass of a level, of rows whose pairs are aligned and of others: of both, or of none, so that all ranks agree.
 template <class T, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0>
 static void pgi_plan_pass(const pg_solver *s, pgi_level *l)
@@ -9330,16 +9291,16 @@ static void pgi_plan_pass(const pg_solver *s, pgi_level *l)
     pgi_pass_plan *const plan = l->pass[HEAD][RESTRICTS + NORM];
     for (int skewed = 0; skewed < 2; skewed++) {
         plan[skewed].skewed = skewed;
-        plan[skewed].warps = P::WARPS * P::TEAMS;
         if (!pgi_choose_tiles<P>(s, l, &plan[skewed]) || !pgi_lay_out_pass<P>(s, l, &plan[skewed]) ||
             (NORM && plan[skewed].blocks > s->partials_capacity))
             return;
     }
     for (int skewed = 0; skewed < 2; skewed++)
-        plan[skewed].launch = [](pg_solver *solver, const void *pass) {
+        plan[skewed].launch = [](pg_solver *solver, const pgi_pass_plan &made, const void *pass) {
             pgi_pass<T> a = *(const pgi_pass<T> *)pass;
+            const auto kernel = pgi_pass_kernel<T, HEAD, FLAT, RESTRICTS, NORM>;
             pgi_find_inside<P>(&a);
-            pgi_launch_planned<const pgi_pass<T>>(solver, pgi_pass_kernel<T, HEAD, FLAT, RESTRICTS, NORM>, a, a);
+            PGI_LAUNCH_IN(solver, 0, made.cluster, made.blocks, dim3(32, P::WARPS * P::TEAMS), made.memory, kernel, a);
         };
 }
 
@@ -9398,29 +9359,33 @@ template <class T, int SWEEPS, int FLAT> static void pgi_plan_jacobi(const pg_so
     const int64_t tiles = (int64_t)plan->tiles[0] * plan->tiles[1] * plan->tiles[2];
     plan->blocks = FLAT ? (tiles + plan->warps - 1) / plan->warps : tiles;
     plan->memory = plan->warps * tuned::BYTES;
-    plan->launch = [](pg_solver *solver, const void *pass) {
-        const pgi_jacobi_pass<T> &a = *(const pgi_jacobi_pass<T> *)pass;
-        pgi_launch_planned<const pgi_jacobi_pass<T>>(solver, pgi_jacobi_pass_kernel<T, SWEEPS, FLAT>, a, a);
+    plan->launch = [](pg_solver *solver, const pgi_pass_plan &made, const void *pass) {
+        const auto kernel = pgi_jacobi_pass_kernel<T, SWEEPS, FLAT>;
+        PGI_LAUNCH_SHARED(solver, made.blocks, dim3(32, (unsigned)made.warps), made.memory, kernel,
+                          *(const pgi_jacobi_pass<T> *)pass);
     };
 }
 
-// The passes of a level, where it is large enough for them. Those of Jacobi overtake plain sweeps later: 256^3 in f64
-// and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034). Their halo must not wrap around a periodic axis twice.
+// The passes of a level, where it is large enough for them: 24 MB in 3D; those of Jacobi overtake plain sweeps later, at
+// 256^3 in f64 and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034). They need at least two axes, and periodic
+// ones that a halo does not wrap around twice; red-black ones also two colours.
 template <class T> static void pgi_plan_level(const pg_solver *s, pgi_level *l)
 {
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    const int flat = l->n[1] == 1, is_double = sizeof(T) == 8;
-    const int64_t least = (int64_t)PGI_PASS_POINTS * (flat ? 1 : 24 / (int)sizeof(T)),    // 24 MB in 3D
-        least_of_jacobi = (int64_t)PGI_PASS_POINTS * (flat ? 1 : is_double ? 64 : 4);
+    const int flat = l->n[1] == 1, twice = sizeof(T) == 8;
+    const int64_t unit = PGI_PASS_POINTS, least = unit * (flat ? 1 : twice ? 3 : 6),
+                  least_of_jacobi = unit * (flat ? 1 : twice ? 64 : 4);
+    int red_black = l->points >= least && l->n[0] >= 4 && l->n[2] >= 4 && (!l->part.split || l->part.passes),
+        jacobi = l->points >= least_of_jacobi && l->n[2] >= 4 && !l->part.split;
+    for (const pgi_axis<T> &axis : pgi_box_of(l, T()).axis) {
+        if (!axis.periodic || axis.n == 1) continue;
+        red_black = red_black && axis.n % 2 == 0 && axis.n >= 32;
+        jacobi = jacobi && axis.n >= 4 * PGI_JACOBI_MOST_FLAT;
+    }
     memset(l->pass, 0, sizeof l->pass);
     memset(l->jacobi_pass, 0, sizeof l->jacobi_pass);
-    if (l->points >= least && pgi_can_pass(b) && (!l->part.split || l->part.passes))
-        (flat ? pgi_plan_red_black<T, 1> : pgi_plan_red_black<T, 0>)(s, l);
-    if (l->part.split || l->points < least_of_jacobi || l->n[2] < 4) return;
-    for (const pgi_axis<T> &axis : b.axis)
-        if (axis.periodic && axis.n > 1 && axis.n < 4 * PGI_JACOBI_MOST_FLAT) return;
-    (flat ? pgi_plan_jacobi<T, 2, 1> : pgi_plan_jacobi<T, 2, 0>)(s, l);
-    if (flat) pgi_plan_jacobi<T, 3, 1>(s, l), pgi_plan_jacobi<T, 4, 1>(s, l);
+    if (red_black) (flat ? pgi_plan_red_black<T, 1> : pgi_plan_red_black<T, 0>)(s, l);
+    if (jacobi) (flat ? pgi_plan_jacobi<T, 2, 1> : pgi_plan_jacobi<T, 2, 0>)(s, l);
+    if (jacobi && flat) pgi_plan_jacobi<T, 3, 1>(s, l), pgi_plan_jacobi<T, 4, 1>(s, l);
 }
 
 // Once all that plans depend on is known, see pgi_limits_of.
@@ -9511,7 +9476,7 @@ template <class T> static void pgi_cuda_pass(pg_solver *s, const pgi_level *l, p
         residual->done = 1;
     }
     const int pushed = pgi_push_edges(s, l, &a, residual ? pgi_ghosts_of_residual(l->part) : 4, met);
-    a.launch(s, &a);
+    a.launch(s, a, &a);
     if (pushed) s->pushed = {a.out.base, l, pushed};
 }
 
@@ -9553,13 +9518,13 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
         const pgi_pass_plan &plan = l->jacobi_pass[count];
         if (!plan.launch) break;
         pgi_jacobi_pass<T> a = {};
-        static_cast<pgi_pass_plan &>(a) = plan;
         a.b = pgi_box_of(l, T());
         a.u = u;
         a.out = pgi_other_grid(l, u);
         a.rhs = rhs;
         for (int q = 0; q < count; q++) a.omega[q] = (T)weight[(done + q) % period];
-        plan.launch(s, &a);
+        for (int d = 0; d < 3; d++) a.own[d] = plan.own[d], a.tiles[d] = plan.tiles[d];
+        plan.launch(s, plan, &a);
         u = a.out;
         done += count;
     }
@@ -17306,19 +17271,11 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     }
 }
 
-static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, const pgi_small2d &small, int early, int problems,
-                                             cudaLaunchAttribute attribute[2])
-{
-    return pgi_launch_config(s->stream, early, small.blocks, (int64_t)small.blocks * problems, dim3(PGI_BLOCK),
-                             small.memory, attribute);
-}
-
 template <class T> static void pgi_cuda_small2d(pg_solver *s, pgi_rhs from, pgi_grid to, int controlled)
 {
-    cudaLaunchAttribute attribute[2];
     const pgi_small2d &small = s->direct.small[s->together > 1];
-    const cudaLaunchConfig_t config = pgi_small2d_config(s, small, s->clusters, s->together, attribute);
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small2d_kernel<T>, small, from, to, s->state, controlled));
+    PGI_LAUNCH_IN(s, s->clusters, small.blocks, (int64_t)small.blocks * s->together, dim3(PGI_BLOCK), small.memory,
+                  pgi_small2d_kernel<T>, small, from, to, s->state, controlled);
 }
 
 static pgi_fold pgi_fold_of(const pgi_line *l, size_t element)
@@ -17400,7 +17357,8 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3], int problems)
         cudaLaunchAttribute attribute[2];
         int clusters = 0;
         if (pgi_cut_small2d(s, small, same, best) > s->shared_limit) return small->blocks = 0;
-        const cudaLaunchConfig_t config = pgi_small2d_config(s, *small, 0, problems, attribute);
+        const cudaLaunchConfig_t config = pgi_launch_config(s->stream, 0, small->blocks, (int64_t)small->blocks * problems,
+                                                            dim3(PGI_BLOCK), small->memory, attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) return 1;
         cudaGetLastError();
     }
