@@ -553,16 +553,18 @@ struct pgi_crowd {
     uint64_t until;
 };
 
-// The tiles of a pass over a level, and what they have in shared memory, see >>passes. Planned when a solver is created.
+// The tiles of a pass over a level, and what they have in shared memory, see >>passes. Planned when a solver is
+// created.
 struct pgi_pass_plan {
     // NULL: there is no such pass
     void (*launch)(pg_solver *, const pgi_pass_plan &, const void *pass);
     int64_t blocks;
-    int warps, memory;                                // of a block: of a pass of Jacobi; bytes of shared memory
-    int cluster;                                      // blocks that share a tile, side by side along y
-    int own[3], tiles[3];                             // columns, rows and planes from tile to tile; their numbers
-    int skewed;                                       // rows whose pairs are not aligned come one column further along
-    int slots[2];                                     // coarse points of a plane that a block interpolates from
+    int warps;               // of a block of passes of Jacobi
+    int memory;              // bytes of shared memory of a block
+    int cluster;             // blocks that share a tile, side by side along y
+    int own[3], tiles[3];    // columns, rows and planes from tile to tile; their numbers
+    int skewed;              // rows whose pairs are not aligned come one column further along
+    int slots[2];            // coarse points of a plane that a block interpolates from
     // Offsets in shared memory, and the bytes of it that a team has
     int barriers, edges, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
 };
@@ -6356,8 +6358,8 @@ template <class T> struct pgi_pass : pgi_pass_plan {
     pgi_rhs rhs;
     T omega, relative[4];       // relative: the weights of half-sweeps over omega; 0: none is made
     int first;                  // parity of the colour that is relaxed first
-    int u_odd[2], f_odd[2];     // skewed: what it says of a row that it is the next one, that its plane is, see pgi_skew
-    int z_own[2];               // planes that the tiles divide
+    int u_odd[2], f_odd[2];    // skewed: what it says of a row that it is the next one, that its plane is, see pgi_skew
+    int z_own[2];              // planes that the tiles divide
     int inside[2];              // steps of which all planes are inside and at hand, see pgi_pass_march
     int z_there[2], parted;     // planes that a rank's grids have; parted: it has a part of them
     int e_there[2];             // the same of e
@@ -6371,10 +6373,10 @@ template <class T> struct pgi_pass : pgi_pass_plan {
     int coarse[3];              // their numbers
 };
 
-// A copy to shared memory that the thread waits for later, of bytes of which `valid` exist; the rest becomes 0. ONCE: past
-// L1, which is worth its place only where tiles are wide against their halo.
-template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from,
-                                                                            int valid = BYTES)
+// A copy to shared memory that the thread waits for later, of bytes of which `valid` exist; the rest becomes 0. ONCE:
+// past L1, which is worth its place only where tiles are wide against their halo.
+template <int BYTES, int ONCE>
+static __device__ inline void pgi_copy_async(void *to, const void *from, int valid = BYTES)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned at = (unsigned)__cvta_generic_to_shared(to);
@@ -6483,15 +6485,15 @@ template <class T> static __device__ inline void pgi_send(uint64_t there, uint64
     *(T *)(size_t)there = value;
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     if constexpr (sizeof(T) == 8)
-        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(
-                         (unsigned)there),
-                     "l"(__double_as_longlong(value)), "r"((unsigned)barrier)
-                     : "memory");
+        asm volatile(
+            "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"((unsigned)there),
+            "l"(__double_as_longlong(value)), "r"((unsigned)barrier)
+            : "memory");
     else
-        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
-                         (unsigned)there),
-                     "r"(__float_as_uint(value)), "r"((unsigned)barrier)
-                     : "memory");
+        asm volatile(
+            "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"((unsigned)there),
+            "r"(__float_as_uint(value)), "r"((unsigned)barrier)
+            : "memory");
 #else
     (void)there, (void)barrier, (void)value;
 #endif
@@ -6554,22 +6556,10 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
     return p;
 }
 
-// Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
-// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep with a correction 1.00, 0.66; two sweeps 0.99, 0.54.
-#ifndef PGI_TUNE
-#define PGI_TUNE                                                                                                       \
-    {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 384, 1, 4, 2 }
-#endif
-static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
-template <class T, int SWEEPS> struct pgi_tuned {
-    enum {
-        ENTRY = (sizeof(T) == 4 ? 1 : -1) + SWEEPS,
-        THREADS = pgi_pass_tuning[ENTRY][0],
-        BLOCKS = pgi_pass_tuning[ENTRY][1],
-        ROWS = pgi_pass_tuning[ENTRY][2],
-        AHEAD = pgi_pass_tuning[ENTRY][3]
-    };
-};
+// Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it: f64
+// with a correction and without, f32. Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep with a
+// correction 1.00, 0.66; two sweeps 0.99, 0.54.
+static constexpr int pgi_pass_tuning[4][4] = {{384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, {384, 1, 4, 2}};
 
 // How a thread's share of a plane is moved: where aligned as pairs, else one by one, in bit
 // (3 * parity of the plane + kind) * rows + row. Above: what else such bits hold.
@@ -6623,19 +6613,20 @@ template <class TYPE, int HEAD, int FLAT_, int RESTRICTS_> struct pgi_pass_trait
     enum {
         FROM_ZERO = HEAD == PGI_FROM_ZERO,
         CORRECTED = HEAD == PGI_CORRECTED,
-        SWEEPS = CORRECTED ? 1 : 2,
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
-        ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
-        WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
-        TEAMS = FLAT ? pgi_tuned<T, SWEEPS>::THREADS / 32 : 1,    // of a block
-        RESIDENT = pgi_tuned<T, SWEEPS>::BLOCKS,
+        ENTRY = (sizeof(T) == 4 ? 2 : 0) + !CORRECTED,
+        THREADS = pgi_pass_tuning[ENTRY][0],
+        RESIDENT = pgi_pass_tuning[ENTRY][1],
+        ROWS = FLAT ? 1 : pgi_pass_tuning[ENTRY][2],
+        AHEAD = pgi_pass_tuning[ENTRY][3],
+        WARPS = FLAT ? 1 : THREADS / 32,    // of a team
+        TEAMS = FLAT ? THREADS / 32 : 1,    // of a block
         TEAM = 32 * WARPS,
-        HALVES = 2 * SWEEPS,                         // half-sweeps
+        HALVES = CORRECTED ? 2 : 4,                  // half-sweeps
         STAGES = RESTRICTS ? HALVES + 1 : HALVES,    // and the residual of the first colour
         HALO = RESTRICTS ? HALVES + 2 : HALVES,
-        RING = STAGES + 2,    // planes of u under way
-        AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
+        RING = STAGES + 2,         // planes of u under way
         QUEUE = STAGES + AHEAD,    // and of f, AHEAD still to come
         U_SLOTS = FROM_ZERO ? 0 : AHEAD,
         E_SLOTS = AHEAD + PGI_PASS_COARSE,
@@ -6649,7 +6640,7 @@ template <class TYPE, int HEAD, int FLAT_, int RESTRICTS_> struct pgi_pass_trait
         TAIL = RESTRICTS ? PGI_PASS_TAPS - 1 : 0    // steps beyond the last plane's
     };
     static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
-    static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
+    static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what the table must keep");
 };
 
 // The tile of a team of warps: a block's, or with FLAT one warp's. Tiles begin at the low end of a closed axis, and the
@@ -6842,7 +6833,7 @@ template <class P> struct pgi_pass_stream {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             if (bit(mask, odd, PGI_BOTH, r))
-                pgi_copy_async<sizeof(T2), (P::SWEEPS > 1)>(
+                pgi_copy_async<sizeof(T2), !P::CORRECTED>(
                     slot + r * PITCH, (const void *)((size_t)(plane + row[r]) & ~(size_t)(sizeof(T2) - 1)));
     }
     __device__ void fetch_singles(const char *plane, const unsigned (&row)[ROWS], unsigned mask, int odd, T *slot,
@@ -7486,13 +7477,12 @@ template <class P, int NORM> struct pgi_pass_march {
 };
 
 // Computes u = two red-black sweeps from u or 0, or one from u + P e; with RESTRICTS, f = R (rhs - A u) on the coarse
-// level too, and (NORM) its norm. The second sweep may have weights 0: adding 0 times a finite residual changes nothing.
-// Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a
-// warp is a team of its own. Nothing overlaps. What is left of the residual of the colour that comes last is known as
-// soon as it is relaxed; of the other one it takes a further stage of the wavefront.
+// level too, and (NORM) its norm. The second sweep may have weights 0: adding 0 times a finite residual changes
+// nothing. Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a warp is a team
+// of its own. Nothing overlaps. What is left of the residual of the colour that comes last is known as soon as it is
+// relaxed; of the other one it takes a further stage of the wavefront.
 template <class T, int HEAD, int FLAT, int RESTRICTS, int NORM>
-static __global__ void __launch_bounds__(32 * pgi_pass_traits<T, HEAD, FLAT, RESTRICTS>::TEAMS *
-                                             pgi_pass_traits<T, HEAD, FLAT, RESTRICTS>::WARPS,
+static __global__ void __launch_bounds__(pgi_pass_traits<T, HEAD, FLAT, RESTRICTS>::THREADS,
                                          pgi_pass_traits<T, HEAD, FLAT, RESTRICTS>::RESIDENT)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
@@ -7520,6 +7510,7 @@ static __global__ void __launch_bounds__(32 * pgi_pass_traits<T, HEAD, FLAT, RES
     if (HEAD == PGI_CORRECTED) correction.find_offsets();
     if (HEAD == PGI_CORRECTED) correction.begin();
     stream.gather();
+    PGI_ROLLED
     for (int q = 0; q < P::AHEAD; q++) {
         if (HEAD == PGI_CORRECTED) correction.ask(tile.begin + 3 + q);
         stream.fetch(tile.begin + q, stream.u_mask, stream.f_mask, (1 + q) & 1, stream.u_slots + q * P::PLANE,
@@ -7530,10 +7521,9 @@ static __global__ void __launch_bounds__(32 * pgi_pass_traits<T, HEAD, FLAT, RES
         __syncwarp();
     else
         pgi_cluster_sync();
-    if (HEAD == PGI_CORRECTED) {
-        correction.interpolate(0, correction.lines);
-        correction.interpolate(1, correction.lines + P::ROWS * P::TEAM);
-    }
+    PGI_ROLLED
+    for (int q = 0; q < 2 && HEAD == PGI_CORRECTED; q++)
+        correction.interpolate(q, correction.lines + q * P::ROWS * P::TEAM);
     exchange.find(tile);
     const unsigned mine = NORM ? tile.own_columns() : 0;
     const unsigned restricted = pgi_pass_restriction<P>::rows_of(tile);
@@ -7557,11 +7547,7 @@ static __global__ void __launch_bounds__(32 * pgi_pass_traits<T, HEAD, FLAT, RES
 // 2D. Measured on an H200, floors a sweep with 2, 3, 4 sweeps a pass (3D: one run,
 // the best of four entries for each): 512^3 f64 0.83, 0.84, 0.95; f32 1.03, 1.30, 1.11; 4096^2 f64 0.83, 0.69, 0.70;
 // f32 1.03, 0.92, 0.72.
-#ifndef PGI_JACOBI_TUNE
-#define PGI_JACOBI_TUNE                                                                                                \
-    {256, 1, 5}, {512, 1, 4}, { 256, 3, 1 }
-#endif
-static constexpr int pgi_jacobi_tuning[3][3] = {PGI_JACOBI_TUNE};
+static constexpr int pgi_jacobi_tuning[3][3] = {{256, 1, 5}, {512, 1, 4}, {256, 3, 1}};
 template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tuned {
     enum {
         ENTRY = FLAT ? 2 : sizeof(T) == 4,
@@ -9300,7 +9286,7 @@ static void pgi_plan_pass(const pg_solver *s, pgi_level *l)
             pgi_pass<T> a = *(const pgi_pass<T> *)pass;
             const auto kernel = pgi_pass_kernel<T, HEAD, FLAT, RESTRICTS, NORM>;
             pgi_find_inside<P>(&a);
-            PGI_LAUNCH_IN(solver, 0, made.cluster, made.blocks, dim3(32, P::WARPS * P::TEAMS), made.memory, kernel, a);
+            PGI_LAUNCH_IN(solver, 0, made.cluster, made.blocks, dim3(32, P::THREADS / 32), made.memory, kernel, a);
         };
 }
 
@@ -9366,14 +9352,14 @@ template <class T, int SWEEPS, int FLAT> static void pgi_plan_jacobi(const pg_so
     };
 }
 
-// The passes of a level, where it is large enough for them: 24 MB in 3D; those of Jacobi overtake plain sweeps later, at
-// 256^3 in f64 and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034). They need at least two axes, and periodic
-// ones that a halo does not wrap around twice; red-black ones also two colours.
+// The passes of a level, where it is large enough for them: 24 MB in 3D; those of Jacobi overtake plain sweeps later,
+// at 256^3 in f64 and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034). They need at least two axes, and
+// periodic ones that a halo does not wrap around twice; red-black ones also two colours.
 template <class T> static void pgi_plan_level(const pg_solver *s, pgi_level *l)
 {
-    const int flat = l->n[1] == 1, twice = sizeof(T) == 8;
-    const int64_t unit = PGI_PASS_POINTS, least = unit * (flat ? 1 : twice ? 3 : 6),
-                  least_of_jacobi = unit * (flat ? 1 : twice ? 64 : 4);
+    const int flat = l->n[1] == 1, in_3d = 24 / (int)sizeof(T), jacobi_in_3d = sizeof(T) == 8 ? 64 : 4;
+    const int64_t unit = PGI_PASS_POINTS, least = unit * (flat ? 1 : in_3d),
+                  least_of_jacobi = unit * (flat ? 1 : jacobi_in_3d);
     int red_black = l->points >= least && l->n[0] >= 4 && l->n[2] >= 4 && (!l->part.split || l->part.passes),
         jacobi = l->points >= least_of_jacobi && l->n[2] >= 4 && !l->part.split;
     for (const pgi_axis<T> &axis : pgi_box_of(l, T()).axis) {
@@ -17357,8 +17343,8 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3], int problems)
         cudaLaunchAttribute attribute[2];
         int clusters = 0;
         if (pgi_cut_small2d(s, small, same, best) > s->shared_limit) return small->blocks = 0;
-        const cudaLaunchConfig_t config = pgi_launch_config(s->stream, 0, small->blocks, (int64_t)small->blocks * problems,
-                                                            dim3(PGI_BLOCK), small->memory, attribute);
+        const cudaLaunchConfig_t config = pgi_launch_config(
+            s->stream, 0, small->blocks, (int64_t)small->blocks * problems, dim3(PGI_BLOCK), small->memory, attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) return 1;
         cudaGetLastError();
     }
@@ -24369,12 +24355,13 @@ static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha, u
     return 2 / (1 + sqrt(1 - rho * rho));
 }
 
-// Brings the iterate back to u of its level.
-static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
+// Brings the iterate to a grid of its level; to u.
+static pgi_grid pgi_bring(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid to)
 {
-    if (u.base != l->u.base) s->ops->copy(s, l, u, l->u);
-    return l->u;
+    if (u.base != to.base) s->ops->copy(s, l, u, to);
+    return to;
 }
+static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u) { return pgi_bring(s, l, u, l->u); }
 
 // Smooths from a guess (see pgi_head). Returns where u is.
 static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int post, int count, int head,
@@ -24587,8 +24574,7 @@ static void pgi_step_cycle(pg_solver *s)
         pgi_step_down(s);
         pgi_step_up(s);
     }
-    if (s->iterate.base != begin.base) s->ops->copy(s, &s->level[0], s->iterate, begin);
-    s->iterate = begin;
+    s->iterate = pgi_bring(s, &s->level[0], s->iterate, begin);
 }
 
 static void pgi_step_home(pg_solver *s) { s->iterate = pgi_home(s, &s->level[0], s->iterate); }
@@ -25098,8 +25084,7 @@ static void pgi_step_resume(pg_solver *s)
     const pgi_grid begin = s->iterate;
     s->iterate = s->level[0].u;
     pgi_step_down(s);
-    if (s->iterate.base != begin.base) s->ops->copy(s, &s->level[0], s->iterate, begin);
-    s->iterate = begin;
+    s->iterate = pgi_bring(s, &s->level[0], s->iterate, begin);
 }
 // Iterates to a verdict that holds once u has mean zero.
 static void pgi_step_settle(pg_solver *s)
