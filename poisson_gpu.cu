@@ -3746,9 +3746,7 @@ static double pgi_cell_peclet(const pgi_line *l, double beta)
 static pgi_grid pgi_other_grid(const pgi_level *l, pgi_grid u) { return u.base == l->u.base ? l->t : l->u; }
 
 enum pgi_head { PGI_FROM_U, PGI_FROM_ZERO, PGI_CORRECTED };    // the guess: u, 0, or u + P e
-
-// Passes of so many red-black sweeps, from whatever guess: each makes two of them, or one.
-static int pgi_passes_for(int sweeps) { return (sweeps + 1) / 2; }
+static int pgi_passes_for(int sweeps) { return (sweeps + 1) / 2; }    // from any guess; each makes two red-black ones
 
 static pgi_grid pgi_relax_in_place(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
                                    int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
@@ -27264,9 +27262,6 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines)
     s->cycle_unit = s->mixed && s->masked ? pgi_power_of_two_near(s->spectrum.largest_diagonal + fabs(d->alpha)) : 1;
     PGI_TRY(pgi_fill_workspace(s, [&](pgi_arena *arena) { return pgi_layout(s, lines, arena); }));
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
-#if PGI_GPU
-    if (s->cuda && !s->masked) pgi_plan_passes_of_levels(s);
-#endif
     pgi_choose_omega(s);
     if (s->masked) {    // the units of coarse levels
         pgi_obstacles *const o = &s->obstacles;
@@ -27284,6 +27279,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines)
     if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s));
     pgi_begin_convolution(s);
 #if PGI_GPU
+    if (s->cuda && !s->masked) pgi_plan_passes_of_levels(s);
     if (s->cuda && s->failed == PG_OK && !s->without_graphs) pgi_record_graphs(s);
 #endif
     if (s->failed == PG_OK) PGI_TRY(pgi_keep_arrays(s));
