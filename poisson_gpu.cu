@@ -507,7 +507,7 @@ struct pgi_elimination {
     int periodic;
     int singular;               // the rows' constant is an eigenvector of 0
     double norm;                // a bound of their eigenvalues
-    double volume;              // the sum of their weights
+    double volume;              // the sum of their weights; of open lines 1
     const double *lambda[3];    // what the place along the other axes adds; along the axis itself zeros
     double scale;               // of the right-hand side
     double constant;            // times the coefficient of the constant, or the mean of the line that has it: the mean
@@ -11471,6 +11471,14 @@ static void *pgi_take_table(pgi_arena *a, size_t bytes, void **host)
     *host = a->mirror ? a->mirror + at : NULL;
     return a->base ? a->base + at : NULL;
 }
+// One of numbers, value(k).
+template <class V, class Value> static const V *pgi_take_filled(pgi_arena *a, int count, const Value &value)
+{
+    void *host;
+    const V *const table = (const V *)pgi_take_table(a, (size_t)count * sizeof(V), &host);
+    for (int k = 0; k < count && host; k++) ((V *)host)[k] = value(k);
+    return table;
+}
 
 // A grid of our own; where it costs little, its rows are even, so that pairs of columns can be moved together.
 static pgi_grid pgi_grid_at(void *base, const int n[3])
@@ -11896,21 +11904,15 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
             m->value[a] = m->value[same], m->to[a] = m->to[same], m->from[a] = m->from[same];
             continue;
         }
-        void *value, *to, *from;
+        void *value;
         m->value[a] = (double *)pgi_take_table(arena, (size_t)n * sizeof(double), &value);
-        m->to[a] = (T *)pgi_take_table(arena, (size_t)n * (size_t)n * sizeof(T), &to);
-        m->from[a] = (T *)pgi_take_table(arena, (size_t)n * (size_t)n * sizeof(T), &from);
-        if (!arena->mirror) continue;
-        const double *const rows = pgi_line_eigen(l, beta, (double *)value, h->work);
+        const double *const rows = value ? pgi_line_eigen(l, beta, (double *)value, h->work) : NULL;
         double top = 0;
         for (int i = 0; i < n; i++) top = fmax(top, pgi_line_w(l, i));
-        for (int i = 0; i < n; i++) {
-            const double root = sqrt(pgi_line_w(l, i) / top);    // so that coefficients stay floats in any units
-            for (int mode = 0; mode < n; mode++) {
-                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * root);
-                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / root);
-            }
-        }
+        // The root of a weight, so that coefficients stay floats in any units.
+        const auto root = [&](int i) { return sqrt(pgi_line_w(l, i) / top); };
+        m->to[a] = pgi_take_filled<T>(arena, n * n, [&](int e) { return (T)(rows[e % n * n + e / n] * root(e / n)); });
+        m->from[a] = pgi_take_filled<T>(arena, n * n, [&](int e) { return (T)(rows[e] / root(e % n)); });
     }
 }
 
@@ -12131,40 +12133,13 @@ static PGI_HD inline int pgi_odd_index(int n, int p, int *negative)
 // types 2 and 3: J. Makhoul 1980; a sine transform is the cosine transform of the same type with signs and a reversal.
 // Type 1 is a complex transform of twice the length that symmetry halves: even and odd frequencies. Where the even ones
 // again have an even number of intervals, the odd ones are of type 3 and half the length: three transforms of it.
-
-// The most values that a step takes or gives, and the number of steps.
-static constexpr PGI_HD int pgi_roles(int kind, int after)
-{
-    return kind == PGI_DCT1                                                                         ? (after ? 1 : 4)
-           : kind == PGI_DCT4                                                                       ? 2
-           : kind == (after ? PGI_FOURIER : PGI_HERMITIAN) || kind == (after ? PGI_DCT2 : PGI_DCT3) ? 2
-                                                                                                    : 1;
-}
 static PGI_HD inline int pgi_steps(const pgi_series &s, int after)
 {
-    return s.kind == PGI_DCT4              ? s.length
-           : pgi_roles(s.kind, after) == 1 ? s.n
-           : pgi_roles(s.kind, after) == 2 ? (s.n + 1) / 2
-                                           : s.length / 2 + 1;
-}
-
-// Which value of a column that is; -1: there is none, or it is 0. Where there are two, they are images of each other,
-// and the first step takes both that are their own.
-static PGI_HD inline int pgi_value_of(const pgi_series &s, int after, int m, int role)
-{
-    const int n = s.n, end = s.length * (s.count - 1);    // type 1: of the intervals
-    if (pgi_roles(s.kind, after) == 1) return m;
-    if (s.kind == PGI_DCT1) {
-        const int i = role == 0 ? m : role == 1 ? s.length - m : role == 2 ? end - m : s.length + m;
-        return role >= 2 * (s.count - 1) || (s.sine && (i == 0 || i == end)) ? -1 : i - s.sine;
-    }
-    if (s.kind == PGI_DCT4) {
-        int negative;
-        if (n % 2) return role ? -1 : after ? m : pgi_odd_index(n, m, &negative);
-        return role ? n - 1 - 2 * m : 2 * m;
-    }
-    const int k = role == 0 ? m : m ? n - m : n % 2 ? -1 : n / 2;
-    return k < 0 || !s.sine ? k : n - 1 - k;
+    const int in_pairs = s.kind == (after ? PGI_FOURIER : PGI_HERMITIAN) || s.kind == (after ? PGI_DCT2 : PGI_DCT3);
+    return s.kind == PGI_DCT4             ? s.length
+           : s.kind == PGI_DCT1 && !after ? s.length / 2 + 1
+           : in_pairs                     ? (s.n + 1) / 2
+                                          : s.n;
 }
 
 template <class T> static PGI_HD inline pgi_complex<T> pgi_swapped(pgi_complex<T> a)
@@ -12266,16 +12241,22 @@ static PGI_HD inline void pgi_before_type1(const pgi_series &s, int m, const pgi
     put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(twiddle)), sign));
 }
 
-template <class T, class V, class Put>
-static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
+// With get(i) of values. Steps in pairs take two that are images of each other, and the first one both that are their
+// own.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable    // on the host get and put are the host's
+#endif
+template <class T, class Get, class Put>
+static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
 {
+    typedef decltype(get(0)) number;
     const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T sign = s.sine ? (T)-1 : (T)1;
-    pgi_complex<V> f = v[0], g = v[1];
     switch (s.kind) {
     case PGI_HERMITIAN:
-    case PGI_DCT3:
+    case PGI_DCT3: {
+        number f = get(s.sine ? n - 1 - m : m), g = two ? get(s.sine ? n - 1 - mirror : mirror) : number();
         if (s.kind == PGI_DCT3)
             pgi_before_type2(f, g, w[m], m == 0);
         else
@@ -12283,108 +12264,89 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
         put(0, m, f);
         if (two) put(0, mirror, g);
         return;
-    case PGI_DCT1: pgi_before_type1<T>(s, m, v, put); return;
-    case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(f, m & 1 ? sign : (T)1)); return;
+    }
+    case PGI_DCT1: {
+        number v[4];
+        const int end = s.length * (s.count - 1), at[4] = {m, s.length - m, end - m, s.length + m};
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            const int none = q >= 2 * (s.count - 1) || (s.sine && (at[q] == 0 || at[q] == end));
+            v[q] = none ? number() : get(at[q] - s.sine);
+        }
+        pgi_before_type1<T>(s, m, v, put);
+        return;
+    }
+    case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(get(m), m & 1 ? sign : (T)1)); return;
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
             const int i = pgi_odd_index(n, m, &negative);
-            put(0, m, pgi_scaled(f, (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
+            put(0, m, pgi_scaled(get(i), (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
             return;
         }
+        number f = get(2 * m), g = get(n - 1 - 2 * m);
         pgi_split_type4(f, g, w[m], sign);
         put(0, m, f);
         put(1, m, g);
         return;
     }
-    default: put(0, m, f);
+    default: put(0, m, get(m));
     }
-}
-
-// Type 1: which transform gives value m, and where; reflected: of type 3, with the sign of the images.
-static PGI_HD inline int pgi_source_of(const pgi_series &s, int m, int *place, int *reflected)
-{
-    int f = m + s.sine;
-    *reflected = 0;
-    if (s.count == 2) {
-        *place = f >> 1;
-        return f & 1;
-    }
-    if (f & 1) *reflected = f & 2;
-    *place = *reflected ? s.length - 1 - (f >> 2) : f >> 2;
-    return f & 1 ? 2 : f >> 1 & 1;
 }
 
 // From what the complex transforms gave, at(transform, m).
-template <class T, class V, class At>
-static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pgi_complex<V> *v)
-{
-    const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
-    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
-    const T half = (T)0.5, sign = s.sine ? (T)-1 : (T)1;
-    switch (s.kind) {
-    case PGI_FOURIER:
-    case PGI_DCT2:
-        v[0] = at(0, m), v[1] = at(0, two ? mirror : m);
-        if (s.kind == PGI_DCT2)
-            pgi_after_type2(v[0], v[1], w[m], m == 0);
-        else
-            pgi_after_periodic(v[0], v[1], m == 0);
-        return;
-    case PGI_DCT1: {
-        int place, reflected;
-        const int which = pgi_source_of(s, m, &place, &reflected), odd = which > 1;
-        const pgi_complex<V> a = at(which, place);
-        const T x = odd ? (reflected ? sign : (T)1) : s.sine ? -half : half, y = odd ? x : half;
-        const int swap = odd || s.sine;
-        v[0] = pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y));
-        return;
-    }
-    case PGI_DCT3: v[0] = pgi_scaled(at(0, m & 1 ? n - 1 - (m >> 1) : m >> 1), m & 1 ? sign : (T)1); return;
-    case PGI_DCT4: {
-        if (n % 2) {
-            int negative;
-            const int p = pgi_odd_place(n, s.sine ? n - 1 - m : m, &negative), f = (int)(2 * (int64_t)p % n);
-            const pgi_complex<V> a = at(0, f), b = at(0, f ? n - f : 0);
-            const T root = (T)0.35355339059327376220, signed_root = (negative + p) % 2 ? -root : root;
-            const T c = n % 8 == 1 || n % 8 == 7 ? signed_root : -signed_root;    // of pi n / 4, halved
-            const T d = n % 8 < 4 ? signed_root : -signed_root;
-            v[0] = pgi_complex_of<V>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x));
-            return;
-        }
-        v[0] = at(0, m), v[1] = at(1, m);
-        pgi_after_type4(v[0], v[1], w[m], s.sine);
-        return;
-    }
-    default: v[0] = at(0, m);
-    }
-}
-
-// The same with get(i) and put(i, value) of values.
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable    // on the host get and put are the host's
-#endif
-template <class T, class Get, class Put>
-static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
-{
-    decltype(get(0)) v[4];
-    for (int role = 0; role < pgi_roles(s.kind, 0); role++) {
-        const int i = pgi_value_of(s, 0, m, role);
-        v[role] = i < 0 ? decltype(get(0))() : get(i);
-    }
-    pgi_before<T>(s, m, v, put);
-}
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class T, class At, class Put>
 static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &at, const Put &put)
 {
-    decltype(at(0, 0)) v[2];
-    pgi_after<T>(s, m, at, v);
-    for (int role = 0; role < pgi_roles(s.kind, 1); role++) {
-        const int i = pgi_value_of(s, 1, m, role);
-        if (i >= 0) put(i, v[role]);
+    typedef decltype(at(0, 0)) number;
+    typedef decltype(number().x) V;
+    const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T half = (T)0.5, sign = s.sine ? (T)-1 : (T)1;
+    switch (s.kind) {
+    case PGI_FOURIER:
+    case PGI_DCT2: {
+        number f = at(0, m), g = at(0, two ? mirror : m);
+        if (s.kind == PGI_DCT2)
+            pgi_after_type2(f, g, w[m], m == 0);
+        else
+            pgi_after_periodic(f, g, m == 0);
+        put(s.sine ? n - 1 - m : m, f);
+        if (two) put(s.sine ? n - 1 - mirror : mirror, g);
+        return;
+    }
+    case PGI_DCT1: {
+        const int f = m + s.sine, thirds = s.count == 3, odd = thirds && f & 1, reflected = odd && f & 2;
+        const number a = at(odd ? 2 : (thirds ? f >> 1 : f) & 1, !thirds     ? f >> 1
+                                                                 : reflected ? s.length - 1 - (f >> 2)
+                                                                             : f >> 2);
+        const T x = odd ? (reflected ? sign : (T)1) : s.sine ? -half : half, y = odd ? x : half;
+        const int swap = odd || s.sine;
+        put(m, pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y)));
+        return;
+    }
+    case PGI_DCT3: put(m, pgi_scaled(at(0, m & 1 ? n - 1 - (m >> 1) : m >> 1), m & 1 ? sign : (T)1)); return;
+    case PGI_DCT4: {
+        if (n % 2) {
+            int negative;
+            const int p = pgi_odd_place(n, s.sine ? n - 1 - m : m, &negative), f = (int)(2 * (int64_t)p % n);
+            const number a = at(0, f), b = at(0, f ? n - f : 0);
+            const T root = (T)0.35355339059327376220, signed_root = (negative + p) % 2 ? -root : root;
+            const T c = n % 8 == 1 || n % 8 == 7 ? signed_root : -signed_root;    // of pi n / 4, halved
+            const T d = n % 8 < 4 ? signed_root : -signed_root;
+            put(m, pgi_complex_of<V>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x)));
+            return;
+        }
+        number f = at(0, m), g = at(1, m);
+        pgi_after_type4(f, g, w[m], s.sine);
+        put(2 * m, f);
+        put(n - 1 - 2 * m, g);
+        return;
+    }
+    default: put(m, at(0, m));
     }
 }
 
@@ -12537,23 +12499,11 @@ struct pgi_separator {
     double l, v, s, r;
 };
 
-struct pgi_column {    // of values in memory, with room for marks
+struct pgi_column {    // of values in memory, with room for marks: two of each block of rows but the first
     int64_t stride, mark_stride;
     double *marks;
+    PGI_HD double &mark(int block, int q) const { return marks[(2 * (int64_t)block - 2 + q) * mark_stride]; }
 };
-
-static PGI_HD inline void pgi_mark(const pgi_column &c, int block, double a, double b)
-{
-    if (block == 0) return;    // known anyway
-    c.marks[(2 * (int64_t)block - 2) * c.mark_stride] = a;
-    c.marks[(2 * (int64_t)block - 1) * c.mark_stride] = b;
-}
-static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, double *b)
-{
-    if (block == 0) return;
-    *a = c.marks[(2 * (int64_t)block - 2) * c.mark_stride];
-    *b = c.marks[(2 * (int64_t)block - 1) * c.mark_stride];
-}
 
 static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_separator &next)
 {
@@ -12682,14 +12632,14 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(pgi_axis<doubl
         return 0;
     }
     const pgi_row<double> top = pgi_row_of(axis, 0);
-    pgi_pivot e;
-    e.b = top.reaction - top.lower - top.upper + mu;
-    e.c = top.upper;
+    const pgi_pivot begin = {top.reaction - top.lower - top.upper + mu, top.upper, 0, 0, 0, 0, 0};
+    pgi_pivot e = begin;
     double r = scale * (double)x[0];
     PGI_ROLLED
     for (int k = 0; k + 1 < n; k++) {
         const double next = scale * (double)x[(k + 1) * c.stride];
-        if (k % PGI_LINE_BLOCK == 0) pgi_mark(c, k / PGI_LINE_BLOCK, e.b, e.c);
+        const int block = k / PGI_LINE_BLOCK;
+        if (k > 0 && k % PGI_LINE_BLOCK == 0) c.mark(block, 0) = e.b, c.mark(block, 1) = e.c;
         pgi_pivot_step(axis, mu, k, &e);
         x[k * c.stride] = (T)(e.swapped ? next : r);
         r = e.swapped ? r - e.factor * next : next - e.factor * r;
@@ -12697,20 +12647,18 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(pgi_axis<doubl
     double x1 = r / e.b, x2 = 0;
     x[(n - 1) * c.stride] = (T)x1;
     for (int block = n > 1 ? (n - 2) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
-        const int begin = block * PGI_LINE_BLOCK, end = begin + PGI_LINE_BLOCK < n - 1 ? begin + PGI_LINE_BLOCK : n - 1;
+        const int low = block * PGI_LINE_BLOCK, end = low + PGI_LINE_BLOCK < n - 1 ? low + PGI_LINE_BLOCK : n - 1;
         double pivot[PGI_LINE_BLOCK], right[PGI_LINE_BLOCK], far[PGI_LINE_BLOCK];
-        e.b = top.reaction - top.lower - top.upper + mu;
-        e.c = top.upper;
-        pgi_marked(c, block, &e.b, &e.c);
+        e = begin;
+        if (block > 0) e.b = c.mark(block, 0), e.c = c.mark(block, 1);
         PGI_ROLLED
-        for (int k = begin; k < end; k++) {
+        for (int k = low; k < end; k++) {
             pgi_pivot_step(axis, mu, k, &e);
-            pivot[k - begin] = e.pivot, right[k - begin] = e.right, far[k - begin] = e.far;
+            pivot[k - low] = e.pivot, right[k - low] = e.right, far[k - low] = e.far;
         }
         PGI_ROLLED
-        for (int k = end - 1; k >= begin; k--) {
-            const double value =
-                ((double)x[k * c.stride] - right[k - begin] * x1 - far[k - begin] * x2) / pivot[k - begin];
+        for (int k = end - 1; k >= low; k--) {
+            const double value = ((double)x[k * c.stride] - right[k - low] * x1 - far[k - low] * x2) / pivot[k - low];
             x[k * c.stride] = (T)value;
             x2 = x1;
             x1 = value;
@@ -12769,24 +12717,25 @@ static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double al
 // Whether the constant solves the equations of a line without a right-hand side.
 static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
 
-// Such a line is solved for twice a sum over it, before and after: it loses its weighted mean. At open ends it loses
-// what flows out there, and is given the constant that u has then.
-static PGI_HD inline double pgi_share_of_end(const pgi_elimination &d, int k)
+// Such a line is solved for between two sums over it: before, what flows in all has to leave, and after, the solution
+// loses its weighted mean. At open ends that is where it leaves, and the solution has the constant that u has then.
+static PGI_HD inline double pgi_leaves_at(const pgi_elimination &d, int k)
 {
+    if (!d.open.some) return pgi_weight_of(d.rows, k);
     return (k == 0 ? d.open.outflow[0] : 0) + (k == d.rows.n - 1 ? d.open.outflow[1] : 0);
 }
 static PGI_HD inline double pgi_in_null_sum(const pgi_elimination &d, int k, int after)
 {
-    return d.open.some && after ? pgi_share_of_end(d, k) : pgi_weight_of(d.rows, k);
+    return after ? pgi_leaves_at(d, k) : pgi_weight_of(d.rows, k);
 }
-// What it loses. outflow: what it lost before
-static PGI_HD inline double pgi_null_loss(const pgi_elimination &d, double sum, int after, double outflow)
+// What it loses. outflow: what it lost before, or 0
+static PGI_HD inline double pgi_null_loss(const pgi_elimination &d, double sum, double outflow)
 {
-    return !d.open.some ? sum / d.volume : after ? sum + d.open.resistance * outflow : sum;
+    return sum / d.volume + d.open.resistance * outflow;
 }
 static PGI_HD inline double pgi_null_loss_at(const pgi_elimination &d, int k, int after)
 {
-    return !d.open.some || after ? 1 : pgi_share_of_end(d, k) / pgi_weight_of(d.rows, k);
+    return !d.open.some || after ? 1 : pgi_leaves_at(d, k) / pgi_weight_of(d.rows, k);
 }
 
 // ---- open ends ----
@@ -12820,14 +12769,6 @@ static PGI_HD inline double pgi_ghost_beyond(const pgi_open_line &o, double lost
 {
     return null ? last - o.slope[end] * outflow : (1 - lost) * last;
 }
-// Where a column has its ghost.
-template <class T> static PGI_HD inline T *pgi_ghost_of(const pgi_elimination &d, int end, const int column[4])
-{
-    int at[4] = {column[0], column[1], column[2], column[3]};
-    at[d.line] = 0;
-    return pgi_data<T>(d.open.ghost[end]) + pgi_offset(at, d.open.ghost[end]);
-}
-
 // ---- lines on the CPU, some side by side ----
 
 namespace
@@ -12851,7 +12792,7 @@ template <int W> struct pgi_line_tile {
     {
         double sum = 0;
         for (int k = first; k <= last; k++) sum += pgi_in_null_sum(d, k, after) * x[k][q];
-        return pgi_null_loss(d, sum, after, lost[q]);
+        return pgi_null_loss(d, sum, after ? lost[q] : 0);
     }
     void lower(int q, double by, int after) const
     {
@@ -12993,7 +12934,7 @@ static void pgi_layout_rows(const pg_solver *s, pgi_elimination *e, const pgi_li
     pgi_axis_fill(&e->rows, l, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
     pgi_open_rows(e, l, s->work.beta, (pgi_row<double> *)rows);
     e->norm = 0;
-    e->volume = pgi_line_volume(l);
+    e->volume = e->open.some ? 1 : pgi_line_volume(l);
     for (int i = 0; i < l->n; i = pgi_line_next(l, i)) {
         double row[4];
         pgi_line_row(l, i, row);
@@ -13043,14 +12984,7 @@ static pgi_complex<double> pgi_root(int64_t p, int64_t q)
     return pgi_complex_of((left ? -1 : 1) * (steep ? s : c), (below ? 1 : -1) * (steep ? c : s));
 }
 
-static pgi_series pgi_identity(int n)
-{
-    pgi_series s;
-    memset(&s, 0, sizeof s);
-    s.n = s.length = n;
-    s.count = 1;
-    return s;
-}
+static pgi_series pgi_identity(int n) { return {PGI_IDENTITY, 0, n, n, 1, 0, NULL}; }
 
 static pgi_series pgi_series_of(const pgi_line *l, int back)
 {
@@ -13210,16 +13144,14 @@ static pg_status pgi_check_shift(const pg_solver *s, double alpha)
     return PG_OK;
 }
 
-static int pgi_largest_factor(int length)
+// The largest prime factor of the transforms along an axis.
+static int pgi_line_factor(const pgi_line *l)
 {
-    int largest = 1;
+    int length = l->n > 1 ? pgi_series_of(l, 0).length : 1, largest = 1;
     for (int p = 2; length > 1; p = (int64_t)p * p > length ? length : p + 1)
         for (; length % p == 0; length /= p) largest = p;
     return largest;
 }
-
-// The largest prime factor of the transforms along an axis.
-static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l, 0).length) : 1; }
 
 // What a transform along an axis costs, per value: on the CPU the largest radix, as stages of small ones cost little; on
 // the GPU measured by that of a length of small factors, as cuFFT takes a detour where a prime factor is large (L.
@@ -13282,27 +13214,15 @@ static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
     return special;
 }
 
-static pgi_direct_pass pgi_pass_of(const pg_solver *s, int kind, int axis)
+static pgi_direct_pass *pgi_add_pass(pg_solver *s, int kind, int axis)
 {
-    pgi_direct_pass pass = {kind, axis, {0, 0, 0}, 0, 0, 0};
-    pgi_extent_at_pass(s, axis, pass.n);
+    pgi_direct_pass *const pass = &s->direct.pass[s->direct.passes++];
+    *pass = {kind, axis, {0, 0, 0}, 0, 0, 0};
+    pgi_extent_at_pass(s, axis, pass->n);
     return pass;
-}
-static void pgi_add_pass(pg_solver *s, int kind, int axis)
-{
-    s->direct.pass[s->direct.passes++] = pgi_pass_of(s, kind, axis);
 }
 
 #if PGI_GPU
-// One kernel that transforms there and back along the axis that is left costs less than elimination in 3D, and of
-// periodic axes. Coefficients have to be what is in its registers.
-static int pgi_can_fuse(const pg_solver *s, pgi_line *const line[3], int axis)
-{
-    pgi_fft unused;
-    return (!line[1]->absent || line[axis]->periodic) && pgi_can_transform(line[axis]) &&
-           s->direct.along[axis].series[0].kind != PGI_DCT3 && pgi_cut_fft(s, axis, &unused);
-}
-
 // Products with the eigenvectors of all axes, where that is all of a solve.
 static void pgi_plan_products(pg_solver *s, pgi_line *const line[3])
 {
@@ -13313,17 +13233,6 @@ static void pgi_plan_products(pg_solver *s, pgi_line *const line[3])
         pgi_add_pass(s, PGI_PLANE_BY_MODES, 0);
 }
 #endif
-
-// Once the passes are known: how back ends take their columns.
-static pg_status pgi_plan_columns(pg_solver *s, pgi_line *const line[3])
-{
-    pgi_warn_of_lengths(s, line);
-#if PGI_GPU
-    if (s->cuda) return pgi_plan_gpu_passes(s);
-#endif
-    pgi_plan_tiles(s);
-    return PG_OK;
-}
 
 // The last pass gives the ghosts beyond a face: or of both faces of an axis, the low one's turn. Planes along x, which
 // have no stride between their points, are given one by one.
@@ -13340,7 +13249,7 @@ static void pgi_take_ghosts(pgi_direct *d, const pgi_line *l, int face)
 }
 
 // The passes of a solve: to coefficients, along `axis` what solves for those, and back.
-static pg_status pgi_plan_passes(pg_solver *s, pgi_line *const line[3], int solver, int axis)
+static void pgi_plan_passes(pg_solver *s, pgi_line *const line[3], int solver, int axis)
 {
     pgi_direct *const d = &s->direct;
     for (int a = 0; a < 3; a++)
@@ -13355,7 +13264,6 @@ static pg_status pgi_plan_passes(pg_solver *s, pgi_line *const line[3], int solv
                 pgi_add_pass(s, PGI_BACKWARD, a);
                 pgi_take_ghosts(d, line[axis], 2 * axis + e);
             }
-    return pgi_plan_columns(s, line);
 }
 
 // ---- several open axes ----
@@ -13425,8 +13333,7 @@ static void pgi_plan_way_back(pg_solver *s, pgi_line *const line[3], int axis)
     pgi_direct *const d = &s->direct;
     const pgi_convolution &c = d->convolution;
     const int64_t pitch[3] = {1, d->between.sj, d->between.sk};
-    pgi_add_pass(s, PGI_BACKWARD, axis);
-    pgi_direct_pass *const pass = &d->pass[d->passes - 1];
+    pgi_direct_pass *const pass = pgi_add_pass(s, PGI_BACKWARD, axis);
     for (int a = 0; a < 3; a++) {
         if (c.turn[a] <= c.turn[axis]) continue;
         const int last = c.turn[axis] == c.first;
@@ -13457,8 +13364,7 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
     const int flat = line[1]->absent, line_of_cache = 64 / (int)pgi_element(s->desc.flags);    // in numbers
     double padded = 1, half = 1;
     pgi_series series[3];
-    for (int a = 0; a < 3; a++) {
-        if (a == 1 && flat) continue;
+    for (int a = 0; a < 3; a += 1 + flat) {
         if (!line[a]->open[0] || !line[a]->open[1] || !pgi_plan_padding(s, line[a], a, 1)) return 0;
         half *= d->along[a].series[0].n / 2;
         int n = (line[a]->n + 63) / 64 * 64;
@@ -13469,14 +13375,12 @@ static int pgi_plan_green(pg_solver *s, pgi_line *const line[3])
         padded *= n;
     }
     if (padded > 2 * half && padded * s->together > 64 * 64 * 64) return 0;    // small ones: fewer launches
-    for (int a = 0; a < 3; a++) {
-        if (a == 1 && flat) continue;
+    for (int a = 0; a < 3; a += 1 + flat) {
         d->along[a].series[0] = d->along[a].series[1] = series[a];
         c->size[a] = series[a].n / 2 + 1;
     }
     if (flat) c->size[1] = 1;
     c->complex = 1;
-    d->lines.line = -1;
     d->lines.scale = 0.5;    // of the sums that separate real parts
     static const int kind[] = {PGI_GREEN_FORWARD, PGI_GREEN_FORWARD, PGI_GREEN_CONVOLVE, PGI_GREEN_BACKWARD,
                                PGI_GREEN_BACKWARD},
@@ -13496,38 +13400,32 @@ static pg_status pgi_plan_convolution(pg_solver *s, pgi_line *const line[3])
 {
     pgi_direct *const d = &s->direct;
     pgi_convolution *const c = &d->convolution;
-    int turns = 0, last = 0;
+    static const int one_by_one[] = {PGI_FORWARD, PGI_MULTIPLY, PGI_BACKWARD};
+    int order[3], turns = 0, at_once = 1;
     c->some = 1;
 #if PGI_GPU
     if (s->cuda && pgi_plan_green(s, line)) return PG_OK;
 #endif
+    for (int q = 0; q < 6; q++) c->margin[q / 2][q % 2] = line[q / 2]->open[q % 2];
     for (int open = 0; open < 2; open++)
         for (int a = 0; a < 3; a++)
-            if (pgi_is_open(line[a]) == open) c->turn[a] = turns++, last = a;
-    for (int q = 0; q < 3; q++)
-        for (int a = 0; a < 3; a++) {
-            if (c->turn[a] != q) continue;
-            c->size[a] = line[a]->periodic ? line[a]->n / 2 + 1 : line[a]->n;
-            if (pgi_is_open(line[a]) && !pgi_plan_padding(s, line[a], a, 1)) pgi_plan_padding(s, line[a], a, 0);
-        }
-    d->lines.line = -1;
-    c->first = 2;
-    for (int q = 0; q < 6; q++) c->margin[q / 2][q % 2] = line[q / 2]->open[q % 2];
-    for (int q = 0; q < 2; q++)
-        for (int a = 0; a < 3; a++) {
-            if (c->turn[a] != q || !pgi_is_transformed(*d, a)) continue;
-            pgi_add_pass(s, PGI_FORWARD, a);
-            if (q < c->first) c->first = q;
-        }
-    int at_once = 1;
+            if (pgi_is_open(line[a]) == open) order[c->turn[a] = turns++] = a;
+    for (const int a : order) {
+        c->size[a] = line[a]->periodic ? line[a]->n / 2 + 1 : line[a]->n;
+        if (pgi_is_open(line[a]) && !pgi_plan_padding(s, line[a], a, 1)) pgi_plan_padding(s, line[a], a, 0);
+    }
+    c->first = pgi_is_transformed(*d, order[0]) ? 0 : pgi_is_transformed(*d, order[1]) ? 1 : 2;
+    for (int q = c->first; q < 2; q++)
+        if (pgi_is_transformed(*d, order[q])) pgi_add_pass(s, PGI_FORWARD, order[q]);
+    const int last = order[2];
 #if PGI_GPU
     pgi_fft unused;
     if (s->cuda) at_once = pgi_cut_fft(s, last, &unused);
 #endif
-    for (int q = 0; q < 3; q++) {
-        static const int one_by_one[] = {PGI_FORWARD, PGI_MULTIPLY, PGI_BACKWARD};
-        if (!at_once || q == 0) pgi_add_pass(s, at_once ? (int)PGI_THERE_AND_BACK : one_by_one[q], last);
-    }
+    if (at_once)
+        pgi_add_pass(s, PGI_THERE_AND_BACK, last);
+    else
+        for (const int kind : one_by_one) pgi_add_pass(s, kind, last);
     int64_t n[3];
     for (int a = 0; a < 3; a++)
         n[a] = a == last && at_once ? line[a]->n + c->margin[a][0] + c->margin[a][1] : d->along[a].series[0].n;
@@ -13541,8 +13439,7 @@ static pg_status pgi_plan_convolution(pg_solver *s, pgi_line *const line[3])
             "use PG_CPU",
             line[0]->n, line[1]->n);
     for (int q = 1; q >= c->first; q--)
-        for (int a = 0; a < 3; a++)
-            if (c->turn[a] == q && pgi_is_transformed(*d, a)) pgi_plan_way_back(s, line, a);
+        if (pgi_is_transformed(*d, order[q])) pgi_plan_way_back(s, line, order[q]);
     for (int q = 0; q < 6; q++)
         if (pgi_gives_ghosts(line[q / 2], q / 2, q % 2) && c->turn[q / 2] != c->first) pgi_plan_ghosts(s, line, q);
     return PG_OK;
@@ -13558,17 +13455,19 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
     for (int q = 0; q < 6; q++) d->along[q / 2].series[q % 2] = pgi_series_of(line[q / 2], q % 2);
     for (int a = 0; a < 3; a++) d->along[a].window = {0, line[a]->n};
     d->open = pgi_open_axes(line) > 0;
+    d->lines.line = -1;
     d->lines.scale = 1;
-    if (pgi_open_axes(line) > 1) {
-        PGI_TRY(pgi_plan_convolution(s, line));
-        for (int a = 0; a < 3; a++) d->lines.scale = pgi_scaled_by(d->lines.scale, d->along[a].series[0]);
-        return pgi_plan_columns(s, line);
-    }
+    if (pgi_open_axes(line) > 1) PGI_TRY(pgi_plan_convolution(s, line));
 #if PGI_GPU
-    if (s->cuda && !split && pgi_can_fuse(s, line, axis)) solver = PGI_THERE_AND_BACK;
+    // One kernel that transforms there and back along the axis that is left costs less than elimination in 3D, and of
+    // periodic axes. Coefficients have to be what is in its registers.
+    pgi_fft unused;
+    if (s->cuda && !split && !d->convolution.some && (!line[1]->absent || line[axis]->periodic) &&
+        pgi_can_transform(line[axis]) && d->along[axis].series[0].kind != PGI_DCT3 && pgi_cut_fft(s, axis, &unused))
+        solver = PGI_THERE_AND_BACK;
 #endif
-    d->lines.line = solver == PGI_ELIMINATE ? axis : -1;
-    if (solver == PGI_ELIMINATE) {
+    if (solver == PGI_ELIMINATE && !d->convolution.some) {
+        d->lines.line = axis;
         d->along[axis].series[0] = d->along[axis].series[1] = pgi_identity(line[axis]->n);
         d->uniform = pgi_can_transform(line[axis]);
         d->lines.periodic = line[axis]->periodic;
@@ -13579,9 +13478,15 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
     PGI_TRY(pgi_check_shift(s, s->desc.alpha));
 #if PGI_GPU
     if (s->cuda && !split && !d->open) pgi_plan_products(s, line);
-    if (d->passes > 0) return s->failed;
+    if (d->passes > 0 && !d->open) return s->failed;
 #endif
-    return pgi_plan_passes(s, line, solver, axis);
+    if (!d->convolution.some) pgi_plan_passes(s, line, solver, axis);
+    pgi_warn_of_lengths(s, line);
+#if PGI_GPU
+    if (s->cuda) return pgi_plan_gpu_passes(s);
+#endif
+    pgi_plan_tiles(s);
+    return PG_OK;
 }
 
 // ---- a nearby operator that can be solved so, as a preconditioner ----
@@ -13745,19 +13650,15 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
 {
     const int n = f->n, size = f->size, known = pgi_can_transform(l);
     void *table, *root = NULL;
+    double top = 0;
+    for (int i = 0; i < n; i++) top = fmax(top, pgi_line_w(l, i));
     f->table = pgi_take_table(arena, (size_t)f->bytes, &table);
-    if (!known || (n > 1 && l->node && !l->periodic && !(pgi_is_dirichlet(l, 0) && pgi_is_dirichlet(l, 1))))
+    if (!known || pgi_line_w(l, 0) != top || pgi_line_w(l, n - 1) != top)
         f->root = pgi_take_table(arena, 2 * (size_t)n * sizeof(T), &root);
     if (!table) return;
     T *const vectors = (T *)table;
     double *const lambda = (double *)(vectors + 2 * size * f->pitch);
-    double top = 0;
-    const auto weight = [&](int i) {
-        const int end = i == 0 ? 0 : i == n - 1 ? 1 : -1;
-        return !known                                                                      ? pgi_line_w(l, i)
-               : end >= 0 && n > 1 && l->node && !l->periodic && !pgi_is_dirichlet(l, end) ? 0.5
-                                                                                           : 1;
-    };
+    const auto weight = [&](int i) { return pgi_line_w(l, i) / top; };
     memset(table, 0, (size_t)f->bytes);
     const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
     // The constant comes first.
@@ -13768,12 +13669,11 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
         lambda[constant] = lambda[0];
         lambda[0] = 0;
     }
-    for (int i = 0; i < n; i++) top = fmax(top, weight(i));
     f->total = 0;
-    for (int i = 0; i < n; i++) f->total += weight(i) / top;
+    for (int i = 0; i < n; i++) f->total += weight(i);
     for (int i = 0; i < n && root; i++) {
-        ((T *)root)[i] = (T)sqrt(weight(i) / top);
-        ((T *)root)[n + i] = (T)sqrt(top / weight(i));
+        ((T *)root)[i] = (T)sqrt(weight(i));
+        ((T *)root)[n + i] = (T)sqrt(top / pgi_line_w(l, i));
     }
     for (int mode = 0; mode < 2 * size; mode++) {
         const int c = mode / size, o = mode % size, k = pgi_fold_mode(*f, c, o);
@@ -13822,20 +13722,6 @@ static constexpr PGI_HD int pgi_fft_entries(int kind, int radix)
                                                           : pgi_fft_step(radix, radix);
 }
 
-// Where the butterflies of the last stage are.
-static void pgi_layout_places(pgi_fft *c, int type1, pgi_arena *arena)
-{
-#if PGI_GPU
-    void *host;
-    if (!c->radix) return;
-    c->places = (const unsigned short *)pgi_take_table(arena, (size_t)c->span * sizeof(unsigned short), &host);
-    for (int u = 0; u < c->span && host; u++)
-        ((unsigned short *)host)[u] = (unsigned short)pgi_fft_position(c, type1, u);
-#else
-    (void)c, (void)type1, (void)arena;
-#endif
-}
-
 // What a thread of a transform looks up. Calls put(entry, value).
 template <class Put> static void pgi_fft_look_ups(const pgi_fft *c, int kind, int lane, Put put)
 {
@@ -13870,17 +13756,14 @@ template <class Put> static void pgi_fold_look_ups(const pgi_fft *c, int lane, P
 // A table of complex numbers, root(k), made in f64 and then rounded.
 template <class T, class Root> static const void *pgi_take_roots(pgi_arena *arena, int count, const Root &root)
 {
-    pgi_complex<T> *host = NULL;
-    const void *const table = pgi_take_table(arena, (size_t)count * sizeof *host, (void **)&host);
-    for (int k = 0; k < count && host; k++) {
+    return pgi_take_filled<pgi_complex<T>>(arena, count, [&](int k) {
         const pgi_complex<double> z = root(k);
-        host[k] = pgi_complex_of((T)z.x, (T)z.y);
-    }
-    return table;
+        return pgi_complex_of((T)z.x, (T)z.y);
+    });
 }
 
 // The tables of a transform by blocks: entry e of thread `lane` is at e * lanes + lane; then roots for the stages
-// between.
+// between, and where the butterflies of the last stage are.
 template <class T> static void pgi_layout_fft(pgi_fft *c, int kind, pgi_arena *arena)
 {
     const int entries = pgi_fft_entries(kind, c->radix) * c->lanes;
@@ -13899,7 +13782,10 @@ template <class T> static void pgi_layout_fft(pgi_fft *c, int kind, pgi_arena *a
         else
             pgi_fft_look_ups(c, kind, lane, put);
     }
-    pgi_layout_places(c, kind == PGI_DCT1, arena);
+#if PGI_GPU
+    c->places = pgi_take_filled<unsigned short>(
+        arena, c->span, [&](int u) { return (unsigned short)pgi_fft_position(c, kind == PGI_DCT1, u); });
+#endif
 }
 
 // The tables of complex transforms of padded columns. Of thread t: the root exp(-pi i t / n), what odd frequencies take
@@ -13949,6 +13835,7 @@ static int pgi_mode_in_row(const pgi_transforms &along, int row)
 enum { PGI_GAUSS = 12, PGI_MOST_TIMES = 80 * PGI_GAUSS };
 struct pgi_instants {
     int count;
+    int slow;      // nothing makes G decay but distance: in a plane it grows like a logarithm then
     double end;    // what follows is a tail
     double time[PGI_MOST_TIMES + 1], weight[PGI_MOST_TIMES + 1];    // one more: of a constant
 };
@@ -13994,14 +13881,6 @@ static void pgi_closed_modes(pgi_line *const line[3], double lowest[2])
     }
 }
 
-// Whether nothing makes G decay but distance: in a plane it grows like a logarithm then.
-static int pgi_has_slow_mode(pgi_line *const line[3], double alpha)
-{
-    double lowest[2];
-    pgi_closed_modes(line, lowest);
-    return alpha == 0 && lowest[0] == 0;
-}
-
 static void pgi_find_times(const pg_solver *s, pgi_line *const line[3], pgi_instants *to)
 {
     const double alpha = s->desc.alpha / s->work.beta;
@@ -14012,7 +13891,7 @@ static void pgi_find_times(const pg_solver *s, pgi_line *const line[3], pgi_inst
         if (!pgi_is_open(line[a])) continue;
         most = fmax(most, line[a]->h), far = fmax(far, s->direct.convolution.reach[a] * line[a]->h);
     }
-    const int slow = pgi_has_slow_mode(line, alpha);
+    const int slow = to->slow = alpha == 0 && lowest[0] == 0;
     const double decay = slow ? lowest[1] : alpha + lowest[0], wide = fmax(far * far, 400 * most * most),
                  end = slow ? fmax(wide, decay < DBL_MAX ? 40 / decay : 0) : 40 / decay,
                  first = pgi_is_spectral(&s->work) ? least * least / 4 : least * least,
@@ -14087,28 +13966,18 @@ static void pgi_spectral_kernel(double t, int reach, double *to)
     }
 }
 
-// In a plane, that of waves is -log(r) / (2 pi) + o(1) less what the tail has at the source and what the continuum has
-// between exp(0.577...)/4, where that is 0, and the tail.
-static double pgi_spectral_gauge(const pg_solver *s, pgi_line *const line[3], const pgi_instants *times)
-{
-    double area = 1, tail = 0;
-    for (int a = 0; a < 3; a++)
-        if (pgi_is_open(line[a])) area *= line[a]->h;
-    for (int q = times->count - PGI_GAUSS; q < times->count; q++) tail += times->weight[q] / times->time[q];
-    return -area / (4 * 3.14159265358979323846) *
-           (tail + (log(4 * times->end) - 0.57721566490153286061) / s->work.beta);
-}
-
 // In a plane G is 0 at distance 0 and -log(r) / (2 pi) - ... far away; so much more makes it -log(r) / (2 pi) + o(1)
-// (see pgi_layout_kernels).
+// (see pgi_layout_kernels). That of waves is this less what the tail has at the source and what the continuum has
+// between exp(0.577...)/4, where that is 0, and the tail.
 static double pgi_gauge_of_plane(const pg_solver *s, pgi_line *const line[3], const pgi_instants *times)
 {
-    double area = 1, squares = 0, at_source = 0;
-    if (pgi_is_spectral(&s->work)) return pgi_spectral_gauge(s, line, times);
+    const double pi = 3.14159265358979323846, euler = 0.57721566490153286061;
+    double area = 1, squares = 0, at_source = 0, tail = 0;
     for (int a = 0; a < 3; a++)
         if (pgi_is_open(line[a])) area *= line[a]->h, squares += line[a]->h * line[a]->h;
     for (int q = 0; q < times->count; q++) {
         double product = times->weight[q], own;
+        if (q >= times->count - PGI_GAUSS) tail += times->weight[q] / times->time[q];
         for (int a = 0; a < 3; a++) {
             if (!pgi_is_open(line[a])) continue;
             pgi_heat_kernel(2 * times->time[q] / (line[a]->h * line[a]->h), 0, &own);
@@ -14116,8 +13985,8 @@ static double pgi_gauge_of_plane(const pg_solver *s, pgi_line *const line[3], co
         }
         at_source += product;
     }
-    return area / (2 * 3.14159265358979323846 * s->work.beta) * (0.57721566490153286061 + log(4 / sqrt(squares))) -
-           at_source;
+    if (pgi_is_spectral(&s->work)) return -area / (4 * pi) * (tail + (log(4 * times->end) - euler) / s->work.beta);
+    return area / (2 * pi * s->work.beta) * (euler + log(4 / sqrt(squares))) - at_source;
 }
 
 static void pgi_transform_kernels(pg_solver *s, const pgi_line *l, int axis, double *rows);
@@ -14129,7 +13998,7 @@ static void pgi_layout_kernels(pg_solver *s, pgi_line *const line[3], pgi_arena 
     if (!c->some) return;
     static thread_local pgi_instants times;
     pgi_find_times(s, line, &times);
-    const int gauge = pgi_open_axes(line) == 2 && pgi_has_slow_mode(line, s->desc.alpha), nodes = times.count + gauge;
+    const int gauge = pgi_open_axes(line) == 2 && times.slow, nodes = times.count + gauge;
     c->nodes = nodes;
     if (gauge) times.weight[times.count] = pgi_gauge_of_plane(s, line, &times);
     for (int a = 0; a < 3; a++) {
@@ -14161,19 +14030,17 @@ static void pgi_layout_ghosts(pg_solver *s, pgi_line *const line[3], pgi_arena *
 {
     for (int a = 0; a < 3; a++) {
         int n[3] = {s->work.n[0], s->work.n[1], s->work.n[2]};
-        void *host = NULL;
         n[a] = 1;
         const int64_t plane = (int64_t)n[0] * n[1] * n[2], all = plane * s->desc.batch;
         const size_t bytes = (size_t)all * element;
         if (!pgi_is_open(line[a])) continue;
+        void *host;
         char *const at = (char *)pgi_take_table(arena, 2 * bytes, &host);
-        if (host) memset(host, 0, 2 * bytes);
         for (int e = 0; e < 2; e++) {
-            pgi_grid *const ghost = &s->direct.ghost[2 * a + e];
-            *ghost = {at ? at + (size_t)e * bytes : NULL, 0, a == 1 ? all : n[0], a == 2 ? all : (int64_t)n[0] * n[1],
-                      plane};
-            if (!line[a]->open[e]) memset(ghost, 0, sizeof *ghost);
-            if (a == s->direct.lines.line) s->direct.lines.open.ghost[e] = *ghost;
+            if (!line[a]->open[e]) continue;
+            s->direct.ghost[2 * a + e] = {at ? at + (size_t)e * bytes : NULL, 0, a == 1 ? all : n[0],
+                                          a == 2 ? all : (int64_t)n[0] * n[1], plane};
+            if (a == s->direct.lines.line) s->direct.lines.open.ghost[e] = s->direct.ghost[2 * a + e];
         }
     }
 }
@@ -14197,12 +14064,11 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     pgi_layout_ghosts(s, line, arena, sizeof(T));
     for (int a = 0; a < 3; a++) {
         const int n = d->along[a].series[0].n, size = d->convolution.size[a];
-        void *host;
-        d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)(n + n % 2) * sizeof(double), &host);
-        for (int k = 0; k < n && host && a != d->lines.line; k++)
-            ((double *)host)[k] = d->convolution.some
-                                      ? (double)(pitch * (k < size ? k : n - k))
-                                      : s->work.beta * pgi_mode_eigenvalue(line[a], pgi_mode_in_row(d->along[a], k));
+        d->lines.lambda[a] = pgi_take_filled<double>(arena, n + n % 2, [&](int k) {
+            return k >= n || a == d->lines.line ? 0
+                   : d->convolution.some        ? (double)(pitch * (k < size ? k : n - k))
+                                         : s->work.beta * pgi_mode_eigenvalue(line[a], pgi_mode_in_row(d->along[a], k));
+        });
         pitch *= size;
         if (a == d->lines.line) pgi_layout_rows(s, &d->lines, line[a], arena);
         if (pgi_is_transformed(*d, a)) pgi_layout_transforms<T>(s, arena, &d->along[a]);
@@ -14440,12 +14306,10 @@ static pgi_span pgi_span_out(const pgi_direct &d, const pgi_direct_pass &pass)
 static pgi_beside pgi_beside_out(const pg_solver *s, const pgi_direct_pass &pass)
 {
     const pgi_direct &d = s->direct;
-    pgi_beside beside;
-    memset(&beside, 0, sizeof beside);
-    if (!d.convolution.some || pass.ghost || d.convolution.turn[pass.axis] != d.convolution.first ||
-        pass.kind != PGI_BACKWARD)
-        return beside;
-    for (int e = 0; e < 2; e++) beside.ghost[e] = pgi_ghost_now(s, 2 * pass.axis + e);
+    const int ends_in_u = d.convolution.some && !pass.ghost && pass.kind == PGI_BACKWARD &&
+                          d.convolution.turn[pass.axis] == d.convolution.first;
+    pgi_beside beside = {};
+    for (int e = 0; e < 2 && ends_in_u; e++) beside.ghost[e] = pgi_ghost_now(s, 2 * pass.axis + e);
     return beside;
 }
 
@@ -14516,20 +14380,6 @@ static void pgi_exchange_shares(pg_solver *s, int back)
     if (s->failed == PG_OK) pgi_send(s, back ? j.all_ends : j.own, NULL, each, c->message, count);
 }
 
-// A tile of lines of a right-hand side, of which a rank may have a part.
-template <int W, class T> static pgi_line_tile<W> pgi_read_lines(const pg_solver *s, const pgi_level *l,
-                                                                 const pgi_tile_rhs<T> &in, double alpha, char *memory)
-{
-    const pgi_elimination &d = s->direct.lines;
-    const int split = l->part.split;
-    pgi_line_tile<W> t(d, alpha, in.columns.place, split ? l->part.lo : 0, split ? l->part.hi : l->n[d.line], memory);
-    for (int k = t.first; k <= t.last; k++) {
-        const pgi_tile_number<T> v = in(k);
-        for (int q = 0; q < W; q++) t.x[k][q] = d.scale * (double)((const T *)&v)[q];
-    }
-    return t;
-}
-
 // Modes that may be indefinite, once the others are solved for.
 template <int W, class T>
 static int pgi_cpu_indefinite(const pgi_line_tile<W> &t, const pgi_tile_rhs<T> &in, double alpha)
@@ -14547,7 +14397,8 @@ static int pgi_cpu_indefinite(const pgi_line_tile<W> &t, const pgi_tile_rhs<T> &
     return resonant;
 }
 
-// Calls work(right-hand sides, lines) for every tile of lines, whose mean, of column 0, is taken out of it.
+// Calls work(first column, right-hand sides, lines) for every tile of lines, of which a rank may have a part. mean: is
+// taken out of column 0
 template <int W, class T, class Work>
 static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi_rhs &from, double mean, Work work)
 {
@@ -14556,7 +14407,12 @@ static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi
     pgi_range_of_columns(s, l->n, axis, range);
     pgi_cpu_tiles(s, l, l->points * s->together, range[0], range[1], [&](char *memory, int64_t first) {
         const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, axis, l->n, first, range[1], 0, s->direct.along[axis].window);
-        const pgi_line_tile<W> t = pgi_read_lines<W>(s, l, in, s->state->alpha, memory);
+        const int split = l->part.split, begin = split ? l->part.lo : 0, end = split ? l->part.hi : l->n[axis];
+        const pgi_line_tile<W> t(s->direct.lines, s->state->alpha, in.columns.place, begin, end, memory);
+        for (int k = begin; k < end; k++) {
+            const pgi_tile_number<T> v = in(k);
+            for (int q = 0; q < W; q++) t.x[k][q] = t.d.scale * (double)((const T *)&v)[q];
+        }
         if (first == 0 && mean != 0) t.lower(0, mean, 0);
         work(first, in, t);
     });
@@ -14565,11 +14421,15 @@ static void pgi_cpu_each_lines(const pg_solver *s, const pgi_level *l, const pgi
 // The weighted mean of the column that is the constant of a singular problem, of all ranks' parts.
 template <class T> static double pgi_mean_over_ranks(pg_solver *s, const pgi_level *l, const pgi_rhs &from)
 {
-    const pgi_direct &d = s->direct;
-    const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, d.lines.line, l->n, 0, 1, 0, d.along[d.lines.line].window);
-    double all[4] = {pgi_read_lines<1>(s, l, in, s->state->alpha, d.buffer).null_loss(0, 0), 0, 0, 0};
-    pgi_combine_ranks<0>(s, l, all);
-    return all[0];
+    const pgi_elimination &d = s->direct.lines;
+    const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, d.line, l->n, 0, 1, 0, s->direct.along[d.line].window);
+    double sums[4] = {0, 0, 0, 0};
+    for (int k = l->part.lo; k < l->part.hi; k++) {
+        const pgi_tile_number<T> v = in(k);
+        sums[0] += pgi_in_null_sum(d, k, 0) * (d.scale * (double)*(const T *)&v);
+    }
+    pgi_combine_ranks<0>(s, l, sums);
+    return pgi_null_loss(d, sums[0], 0);
 }
 
 // A rank eliminates its rows of all columns down to the last one, and joins the rows of its share of the columns.
@@ -14614,7 +14474,7 @@ static void pgi_cpu_eliminate_tiles(pg_solver *s, const pgi_level *l, const pgi_
         }
         for (int e = 0; e < 2 && d.lines.open.some; e++)
             for (int q = 0; q < in.columns.count && d.lines.open.link[e] > 0; q++)
-                *pgi_ghost_of<T>(d.lines, e, in.columns.place[q]) =
+                pgi_data<T>(d.lines.open.ghost[e])[pgi_offset(in.columns.place[q], d.lines.open.ghost[e])] =
                     (T)pgi_ghost_beyond(d.lines.open, pgi_lost_beyond(t.mu[q], d.lines.open.link[e]),
                                         pgi_is_null(d.lines, t.mu[q]), e, t.x[e ? t.last : t.first][q], t.lost[q]);
     });
@@ -14719,10 +14579,11 @@ struct pgi_held {
     __device__ bool has(int q) const { return q >= begin && q < end; }
 };
 
-// A part of n rows from `begin` on: rows that follow each other, the last of PGI_KEPT places. Neighbouring threads have
+// A part of these rows: rows that follow each other, the last of PGI_KEPT places. Neighbouring threads have
 // neighbouring lines.
-static __device__ inline pgi_held pgi_part_within(const pgi_elimination &d, int begin, int n)
+static __device__ inline pgi_held pgi_part_within(const pgi_elimination &d, pgi_span has)
 {
+    const int n = has.count, begin = has.first;
     const int part = (int)threadIdx.x >> d.log_wide, longer = n & ((1 << d.log_parts) - 1),
               count = (n >> d.log_parts) + (part < longer),    // `longer` parts have a row more
         first = begin + part * (n >> d.log_parts) + (part < longer ? part : longer);
@@ -14730,16 +14591,18 @@ static __device__ inline pgi_held pgi_part_within(const pgi_elimination &d, int 
 }
 
 // As many threads for a line, but neighbours have neighbouring rows: where these are neighbours in memory.
-static __device__ inline pgi_held pgi_comb_of(const pgi_elimination &d, int begin, int n)
+static __device__ inline pgi_held pgi_comb_of(const pgi_elimination &d, pgi_span has)
 {
     const int parts = 1 << d.log_parts, first = (int)threadIdx.x & (parts - 1);
-    return {(int)threadIdx.x >> d.log_parts, begin + first, parts, 0, (n - first + parts - 1) >> d.log_parts};
+    return {(int)threadIdx.x >> d.log_parts, has.first + first, parts, 0,
+            (has.count - first + parts - 1) >> d.log_parts};
 }
 
-// The rows of piece q of so many: from the first of `count` rows on.
-static __device__ inline int pgi_piece_begin(int first, int count, int q, int pieces)
+// The rows of piece q of so many, of `count` rows from `first` on.
+static __device__ inline pgi_span pgi_piece_of(int first, int count, unsigned q, int pieces)
 {
-    return first + (int)((int64_t)count * q / pieces);
+    const int begin = (int)((int64_t)count * q / pieces);
+    return {first + begin, (int)((int64_t)count * (q + 1) / pieces) - begin};
 }
 
 // Between the two, through shared memory.
@@ -14783,26 +14646,47 @@ static __device__ inline const pgi_kept_row *pgi_rows_to_shared(const pgi_elimin
     return own;
 }
 
-// Shared memory where the parts of a block meet: four numbers each. Those of a line lie side by side, and lines begin
-// in different banks.
+// A thread's part of a line, and the shared memory of its block: rows, and four numbers of every part, by which parts
+// know of each other. Those of a line lie side by side, and lines begin in different banks.
 static PGI_HD inline int pgi_exchange_capacity(int threads) { return threads + threads / 32; }
 static __device__ inline int pgi_exchange_index(const pgi_elimination &d, int line, int part)
 {
-    const int place = (line << d.log_parts) + part;
-    return place + place / 32;
+    const int at = (line << d.log_parts) + part;
+    return at + at / 32;
 }
-static __device__ inline void pgi_put_separator(double *exchange, int place, const pgi_separator &own)
+namespace
 {
-    const int capacity = pgi_exchange_capacity((int)blockDim.x);
-    exchange[place] = own.l, exchange[place + capacity] = own.v;
-    exchange[place + 2 * capacity] = own.s, exchange[place + 3 * capacity] = own.r;
-}
-static __device__ inline pgi_separator pgi_get_separator(const double *exchange, int place)
-{
-    const int capacity = pgi_exchange_capacity((int)blockDim.x);
-    return {exchange[place], exchange[place + capacity], exchange[place + 2 * capacity],
-            exchange[place + 3 * capacity]};
-}
+struct pgi_line_part {
+    const pgi_elimination &d;
+    const pgi_held p;
+    double *const exchange;
+    const pgi_kept_row *const rows;
+    __device__ pgi_line_part(const pgi_elimination &of, pgi_span has, double *memory, int bytes)
+        : d(of), p(pgi_part_within(of, has)), exchange(memory),
+          rows(pgi_rows_to_shared(of, p, (double2 *)((char *)memory + bytes)))
+    {
+    }
+    __device__ int number() const { return (int)threadIdx.x >> d.log_wide; }    // which part of the line,
+    __device__ int last() const { return (1 << d.log_parts) - 1; }              // and which is the last one
+    __device__ bool begins() const { return p.first + p.begin == 0; }           // with the first row of the line
+    __device__ bool ends() const { return p.first + p.end == d.rows.n; }
+    __device__ int place(int line, int part) const { return pgi_exchange_index(d, line, part); }
+    __device__ int place(int part) const { return place((int)threadIdx.x & ((1 << d.log_wide) - 1), part); }
+    __device__ void put(const pgi_separator &own) const { put(place(number()), own); }
+    __device__ void put(int at, const pgi_separator &own) const
+    {
+        const int capacity = pgi_exchange_capacity((int)blockDim.x);
+        exchange[at] = own.l, exchange[at + capacity] = own.v;
+        exchange[at + 2 * capacity] = own.s, exchange[at + 3 * capacity] = own.r;
+        __syncthreads();
+    }
+    __device__ pgi_separator get(int at) const
+    {
+        const int capacity = pgi_exchange_capacity((int)blockDim.x);
+        return {exchange[at], exchange[at + capacity], exchange[at + 2 * capacity], exchange[at + 3 * capacity]};
+    }
+};
+}    // namespace
 
 // A step of cyclic reduction: the separators below and above are eliminated.
 static __device__ inline pgi_separator pgi_reduced(pgi_separator own, const pgi_separator &low,
@@ -14821,38 +14705,32 @@ static __device__ inline pgi_separator pgi_shuffled(const pgi_separator &p, int 
 // Solves for the separators: of each line they are a ring, which is open where nothing couples. All are reduced at the
 // same time: in shared memory until a warp can have what is left of a ring, then there. known: the unknown of the
 // thread's own separator and of the one before.
-static __device__ inline void pgi_solve_separators(const pgi_elimination &d, const pgi_separator &part,
-                                                   const pgi_separator &head, int null, double *exchange,
-                                                   double known[2])
+static __device__ inline void pgi_solve_separators(const pgi_line_part &t, pgi_separator own, const pgi_separator &head,
+                                                   int null, double known[2])
 {
-    const int ring = (1 << d.log_parts) - 1, me = (int)threadIdx.x, lane = me & 31, line = me & ((1 << d.log_wide) - 1),
-              number = me >> d.log_wide, size = ring < 31 ? ring + 1 : 32;
-    const auto place = [&](int q) { return pgi_exchange_index(d, line, (number + q) & ring); };
-    pgi_separator own = part;
-    pgi_put_separator(exchange, place(0), head);
-    __syncthreads();
-    pgi_join_next(&own, pgi_get_separator(exchange, place(1)));
-    if (null && number == ring) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
+    const int ring = t.last(), me = (int)threadIdx.x, lane = me & 31, size = ring < 31 ? ring + 1 : 32;
+    const auto beside = [&](int q) { return t.place((t.number() + q) & ring); };
+    t.put(beside(0), head);
+    pgi_join_next(&own, t.get(beside(1)));
+    if (null && t.number() == ring)
+        own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
     int step = 1;
     for (; step * 32 <= ring; step *= 2) {
         __syncthreads();
-        pgi_put_separator(exchange, place(0), own);
-        __syncthreads();
-        own = pgi_reduced(own, pgi_get_separator(exchange, place(-step)), pgi_get_separator(exchange, place(step)));
+        t.put(beside(0), own);
+        own = pgi_reduced(own, t.get(beside(-step)), t.get(beside(step)));
     }
     __syncthreads();
-    pgi_put_separator(exchange, place(0), own);
-    __syncthreads();
-    const int ring_place =
-        pgi_exchange_index(d, me >> d.log_parts, ring < 32 ? me & ring : lane * step + (me & ring) / 32);
-    own = pgi_get_separator(exchange, ring_place);
+    t.put(beside(0), own);
+    const int turned = t.place(me >> t.d.log_parts, ring < 32 ? me & ring : lane * step + (me & ring) / 32);
+    own = t.get(turned);
     for (int q = 1; q < size; q *= 2) {
         const int around = lane & ~(size - 1), low = (lane - q) & (size - 1), high = (lane + q) & (size - 1);
         own = pgi_reduced(own, pgi_shuffled(own, around + low), pgi_shuffled(own, around + high));
     }
-    exchange[ring_place] = own.s == 0 ? 0 : pgi_ratio(own.r, own.s);
+    t.exchange[turned] = own.s == 0 ? 0 : pgi_ratio(own.r, own.s);
     __syncthreads();
-    known[0] = exchange[place(0)], known[1] = exchange[place(-1)];
+    known[0] = t.exchange[beside(0)], known[1] = t.exchange[beside(-1)];
     __syncthreads();
 }
 
@@ -14877,34 +14755,33 @@ static __device__ PGI_RARE double pgi_centre_rows(pgi_elimination d, pgi_held p,
     double sum = 0;
     PGI_ROLLED
     for (int q = p.begin; q < p.end && null; q++) sum += pgi_in_null_sum(d, p.first + q, after) * r[q];
-    const double loss = pgi_null_loss(d, pgi_line_sum(d, sum, exchange), after, outflow);
+    const double loss = pgi_null_loss(d, pgi_line_sum(d, sum, exchange), outflow);
     PGI_ROLLED
     for (int q = p.begin; q < p.end && null; q++) r[q] -= loss * pgi_null_loss_at(d, p.first + q, after);
     return loss;
 }
-template <int IN_MEMORY> static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p,
-                                                                         int null, int after, double outflow,
-                                                                         double r[PGI_KEPT], double *exchange)
+template <int IN_MEMORY> static __device__ inline double pgi_centre_line(const pgi_elimination &d,
+                                                                         const pgi_line_part &t, int null, int after,
+                                                                         double outflow, double r[PGI_KEPT])
 {
     if constexpr (IN_MEMORY) {
         double rows[PGI_KEPT];
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
-        const double loss = pgi_centre_rows(d, p, null, after, outflow, rows, exchange);
+        const double loss = pgi_centre_rows(d, t.p, null, after, outflow, rows, t.exchange);
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
         return loss;
-    } else {
-        double sum = 0;
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_KEPT; q++)
-            if (null && p.has(q)) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
-        const double mean = pgi_line_sum(d, sum, exchange) / d.volume;
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_KEPT; q++)
-            if (null && p.has(q)) r[q] -= mean;
-        return mean;
     }
+    double sum = 0;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++)
+        if (null && t.p.has(q)) sum += pgi_weight_of(d.rows, t.p.first + q) * r[q];
+    const double mean = pgi_line_sum(d, sum, t.exchange) / d.volume;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++)
+        if (null && t.p.has(q)) r[q] -= mean;
+    return mean;
 }
 
 // Eliminates a part down to its last row, in registers. Leaves the eliminated right-hand sides and inverse pivots. A
@@ -14954,71 +14831,36 @@ static __device__ inline void pgi_kept_up(const pgi_kept_row *rows, const double
     for (int q = PGI_KEPT - 2; q >= 0; q--) r[q] = (r[q] - rows[q].upper * r[q + 1]) * inverse[q];
 }
 
-// Of a line with open ends the first and the last part leave out what is outside.
-static __device__ inline int pgi_is_first_part(const pgi_held &p) { return p.first + p.begin == 0; }
-static __device__ inline int pgi_is_last_part(const pgi_elimination &d, const pgi_held &p)
-{
-    return p.first + p.end == d.rows.n;
-}
-static __device__ inline void pgi_close_ends(const pgi_elimination &d, const pgi_held &p, const double lost[2],
-                                             const pgi_separator &head, pgi_separator *own, double before[2])
-{
-    if (d.open.link[1] > 0 && pgi_is_last_part(d, p)) pgi_close_high(lost[1], own);
-    if (d.open.link[0] > 0 && pgi_is_first_part(p)) pgi_close_low(lost[0], head, own, before);
-}
-// What decays beyond the ends of a line: asked for before its values are there.
-static __device__ inline void pgi_find_lost(const pgi_elimination &d, const pgi_held &p, double mu, double lost[2])
+// Of a line with open ends the first and the last part leave out what is outside. lost: what decays beyond the ends,
+// asked for before the values of the line are there.
+static __device__ inline void pgi_find_lost(const pgi_line_part &t, double mu, double lost[2])
 {
     lost[0] = lost[1] = 0;
-    if (!d.open.some) return;
-    if (pgi_is_first_part(p)) lost[0] = pgi_lost_beyond(mu, d.open.link[0]);
-    if (pgi_is_last_part(d, p))
-        lost[1] =
-            pgi_is_first_part(p) && d.open.link[1] == d.open.link[0] ? lost[0] : pgi_lost_beyond(mu, d.open.link[1]);
+    if (!t.d.open.some) return;
+    const double *const link = t.d.open.link;
+    if (t.begins()) lost[0] = pgi_lost_beyond(mu, link[0]);
+    if (t.ends()) lost[1] = t.begins() && link[1] == link[0] ? lost[0] : pgi_lost_beyond(mu, link[1]);
 }
-
-// Solves for the lines of a block, whose right-hand sides and unknowns are in registers. mu: what the other axes and
-// alpha add to a line. All threads of the block come, also without a line inside; centred: one of its lines is the
-// constant's. IN_MEMORY: see pgi_centre_line. Returns the mean that this line had to lose.
-template <int IN_MEMORY> static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_held &p,
-                                                                         const pgi_kept_row *rows, double mu,
-                                                                         int inside, int centred, const double lost[2],
-                                                                         double *exchange, double r[PGI_KEPT])
-{
-    const int null = inside && pgi_is_null(d, mu);
-    double inverse[PGI_KEPT], known[2], before[2] = {0, 0};
-    pgi_separator own = {0, 0, 1, 0}, head = {0, 1, 0, 0};
-    const double loss = centred ? pgi_centre_line<IN_MEMORY>(d, p, null, 0, 0, r, exchange) : 0;
-    if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
-    if (IN_MEMORY && d.open.some && inside) pgi_close_ends(d, p, lost, head, &own, before);
-    pgi_solve_separators(d, own, head, null, exchange, known);
-    if (IN_MEMORY && d.open.some && pgi_is_first_part(p)) known[1] = before[0] * known[0] + before[1];
-    if (inside) pgi_kept_up(rows, known, inverse, r);
-    if (centred) pgi_centre_line<IN_MEMORY>(d, p, null, 1, loss, r, exchange);
-    return loss;
-}
-
 // Of uniform rows between open ends all pivots are alike, 1/r: u_k is the sum of r^|k - j| f_j, times 1/(1/r - r), two
 // recurrences that do not wait for each other. A part runs its own from 0, and then once more from what the parts
 // before it, or after it, come to: scans by the threads of a warp, in which the parts of a line lie side by side.
-static __device__ inline void pgi_solve_uniform_lines(const pgi_elimination &d, const pgi_held &p, double mu,
-                                                      double *exchange, double f[PGI_KEPT])
+static __device__ inline void pgi_solve_uniform_lines(const pgi_line_part &t, double mu, double f[PGI_KEPT])
 {
-    const int capacity = pgi_exchange_capacity((int)blockDim.x), me = (int)threadIdx.x, lane = me & 31,
-              last = (1 << d.log_parts) - 1, part = me & last,
-              own = pgi_exchange_index(d, me & ((1 << d.log_wide) - 1), me >> d.log_wide),
-              turned = pgi_exchange_index(d, me >> d.log_parts, part);
+    const pgi_elimination &d = t.d;
+    double *const exchange = t.exchange;
+    const int capacity = pgi_exchange_capacity((int)blockDim.x), me = (int)threadIdx.x, lane = me & 31, last = t.last(),
+              part = me & last, own = t.place(t.number()), turned = t.place(me >> d.log_parts, part);
     const double m = mu / d.open.link[0], e = m / 2 + sqrt(m * (1 + m / 4)), keep = 1 / (1 + e),
                  times = 1 / (d.open.link[0] * e * (1 + keep));
     double up = 0, down = 0, power = 1, sum[PGI_KEPT];
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++) {
         up = f[q] + keep * up;    // 0 before the first row
-        if (p.has(q)) power *= keep;
+        if (t.p.has(q)) power *= keep;
     }
     PGI_UNROLLED
     for (int q = PGI_KEPT - 1; q >= 0; q--)
-        if (p.has(q)) down = f[q] + keep * down;
+        if (t.p.has(q)) down = f[q] + keep * down;
     exchange[own] = up, exchange[own + capacity] = down, exchange[own + 2 * capacity] = power;
     __syncthreads();
     up = exchange[turned], down = exchange[turned + capacity];
@@ -15039,7 +14881,7 @@ static __device__ inline void pgi_solve_uniform_lines(const pgi_elimination &d, 
     up = exchange[own], down = keep * exchange[own + capacity];
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++) {
-        if (p.has(q)) up = f[q] + keep * up;
+        if (t.p.has(q)) up = f[q] + keep * up;
         sum[q] = up;
     }
     PGI_UNROLLED
@@ -15075,126 +14917,110 @@ struct pgi_pieces {
 };
 
 // A column: where it is, whether it is there, its problem, and what pgi_column_shift says.
+namespace
+{
 template <class T> struct pgi_line_of_grid {
     T *x;
     int inside, problem;
     double mu;
     int64_t ghost;    // its place in the planes of ghosts
+    __device__ pgi_line_of_grid(const pgi_elimination &d, const pgi_box<T> &b, const pgi_grid &u, int64_t columns,
+                                double alpha, int64_t column)
+    {
+        const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+        int at[4] = {0, 0, 0, 0};
+        inside = column < columns;
+        if (inside) pgi_column_place(all, d.line, column, at);
+        x = pgi_data<T>(u) + pgi_offset(at, u);
+        problem = at[3];
+        mu = pgi_column_shift(d, alpha, at);
+        ghost = d.open.some ? pgi_offset(at, d.open.ghost[d.open.link[0] > 0 ? 0 : 1]) : 0;
+    }
 };
-template <class T> static __device__ inline pgi_line_of_grid<T> pgi_line_in(const pgi_elimination &d,
-                                                                            const pgi_box<T> &b, const pgi_grid &u,
-                                                                            int64_t columns, double alpha,
-                                                                            int64_t column)
-{
-    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, inside = column < columns;
-    int at[4] = {0, 0, 0, 0};
-    if (inside) pgi_column_place(all, d.line, column, at);
-    return {pgi_data<T>(u) + pgi_offset(at, u), inside, at[3], pgi_column_shift(d, alpha, at),
-            d.open.some ? pgi_offset(at, d.open.ghost[d.open.link[0] > 0 ? 0 : 1]) : 0};
-}
-
-// The mean that the line of the constant had to lose is that of the right-hand side.
-static __device__ inline void pgi_report_line_mean(const pgi_elimination &d, double mu, int is_first, double mean,
-                                                   pgi_state *state)
-{
-    if (is_first && pgi_is_null(d, mu) && d.constant != 0 && state->alpha == 0) state->removed = d.constant * mean;
-}
-
-// What the line of the constant has to lose.
-static __device__ inline double pgi_constant_of(const pgi_elimination &d, const pgi_pieces &p, double mu, int problem)
-{
-    return pgi_is_null(d, mu) ? d.scale * pgi_null_loss(d, p.sum[problem], 0, 0) : 0;
-}
+}    // namespace
 
 // Of the parts of a piece, a thread each, eliminates the last rows but the very last one, all at the same time:
 // each becomes a row between the unknown before these rows and their last one. The row of this one leads beyond it.
-static __device__ inline pgi_separator pgi_reduce_parts(const pgi_elimination &d, const pgi_separator &part,
-                                                        const pgi_separator &head, double *exchange)
+static __device__ inline pgi_separator pgi_reduce_parts(const pgi_line_part &t, pgi_separator own,
+                                                        const pgi_separator &head)
 {
-    const int last = (1 << d.log_parts) - 1, line = (int)threadIdx.x & ((1 << d.log_wide) - 1),
-              number = (int)threadIdx.x >> d.log_wide;
-    const auto get = [&](int q) { return pgi_get_separator(exchange, pgi_exchange_index(d, line, q)); };
-    const auto put = [&](const pgi_separator &p) {
-        __syncthreads();
-        pgi_put_separator(exchange, pgi_exchange_index(d, line, number), p);
-        __syncthreads();
-    };
-    pgi_separator own = part;
-    put(head);
-    if (number < last) pgi_join_next(&own, get(number + 1));
+    const int number = t.number(), last = t.last();
+    __syncthreads();
+    t.put(head);
+    if (number < last) pgi_join_next(&own, t.get(t.place(number + 1)));
     for (int step = 1; step <= last; step *= 2) {
-        put(own);
+        __syncthreads();
+        t.put(own);
         const pgi_separator none_below = {1, 0, 0, 0}, none_above = {0, 1, 0, 0};
-        own = pgi_reduced(own, number >= step ? get(number - step) : none_below,
-                          number + step < last ? get(number + step) : none_above);
+        own = pgi_reduced(own, number >= step ? t.get(t.place(number - step)) : none_below,
+                          number + step < last ? t.get(t.place(number + step)) : none_above);
     }
     return own;
 }
 
-// row: see pgi_reduce_parts
-static __device__ inline void pgi_keep_joint(const pgi_elimination &d, const pgi_separator &row,
-                                             const pgi_separator &head, pgi_joint *joint)
+// Solves for the lines of a block, whose right-hand sides and unknowns are in registers, or of pieces number `at`, as
+// pgi_pieces says. mu: what the other axes and alpha add to a line. All threads of the block come, also without a line
+// inside; centred: one of its lines is the constant's. OPEN: lines may have open ends, and see pgi_centre_line. Returns
+// what this line had to lose.
+template <int PIECES, int OPEN>
+static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_line_part &t,
+                                                const pgi_pieces &pieces, double mu, int inside, int centred,
+                                                int problem, int64_t at, const double lost[2], double r[PGI_KEPT])
 {
-    const int last = (1 << d.log_parts) - 1, number = (int)threadIdx.x >> d.log_wide;
-    if (number == last) joint->own = row;
-    if (number == 0) joint->head = last > 0 ? pgi_head_beyond(head, row) : head;
-}
-
-// The last unknown of a thread's part, and the one before the part.
-static __device__ inline void pgi_known_of(const pgi_elimination &d, const pgi_separator &row, const double *ends,
-                                           double *exchange, double known[2])
-{
-    const int last = (1 << d.log_parts) - 1, line = (int)threadIdx.x & ((1 << d.log_wide) - 1),
-              number = (int)threadIdx.x >> d.log_wide;
-    const double top = ends ? ends[0] : 0, before = ends ? ends[1] : 0;
-    known[0] = number == last ? top : pgi_ratio(row.l * before + row.v * top + row.r, row.l + row.v + row.s);
-    __syncthreads();
-    exchange[pgi_exchange_index(d, line, number)] = known[0];
-    __syncthreads();
-    known[1] = number > 0 ? exchange[pgi_exchange_index(d, line, number - 1)] : before;
-}
-
-// Eliminates piece `at` of a line, or solves for it, as pgi_solve_lines does for whole lines. Returns what the line of the
-// constant had to lose.
-static __device__ inline double pgi_solve_piece(const pgi_elimination &d, const pgi_pieces &pieces, const pgi_held &p,
-                                                const pgi_kept_row *rows, double mu, int inside, int problem,
-                                                int64_t at, const double lost[2], double *exchange, double r[PGI_KEPT])
-{
-    const double loss = pgi_constant_of(d, pieces, mu, problem);
-    double inverse[PGI_KEPT], known[2], before[2] = {0, 0};
+    const int null = inside && pgi_is_null(d, mu), open = OPEN && d.open.some;
+    double inverse[PGI_KEPT], known[2], before[2] = {0, 0}, loss = 0;
     pgi_separator own = {0, 0, 1, 0}, head = {0, 1, 0, 0};
-    PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++)
-        if (p.has(q)) r[q] -= loss * pgi_null_loss_at(d, p.first + q, 0);
-    if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
-    if (d.open.some && inside) pgi_close_ends(d, p, lost, head, &own, before);
-    const pgi_separator row = pgi_reduce_parts(d, own, head, exchange);
-    if (!pieces.ends) {
-        if (inside) pgi_keep_joint(d, row, head, pieces.joint + at);
-        return loss;
-    }
-    pgi_known_of(d, row, inside ? pieces.ends + PGI_JOINT_ENDS * at : NULL, exchange, known);
-    if (d.open.some && pgi_is_first_part(p)) known[1] = before[0] * known[0] + before[1];
-    if (inside) pgi_kept_up(rows, known, inverse, r);
+    if constexpr (PIECES) {
+        loss = pgi_is_null(d, mu) ? d.scale * (pieces.sum[problem] / d.volume) : 0;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (t.p.has(q)) r[q] -= loss * pgi_null_loss_at(d, t.p.first + q, 0);
+    } else if (centred)
+        loss = pgi_centre_line<OPEN>(d, t, null, 0, 0, r);
+    if (inside) pgi_kept_down(t.rows, mu, r, inverse, &own, &head);
+    if (open && inside && d.open.link[1] > 0 && t.ends()) pgi_close_high(lost[1], &own);
+    if (open && inside && d.open.link[0] > 0 && t.begins()) pgi_close_low(lost[0], head, &own, before);
+    if constexpr (PIECES) {
+        own = pgi_reduce_parts(t, own, head);
+        if (!pieces.ends) {
+            if (inside && t.number() == t.last()) pieces.joint[at].own = own;
+            if (inside && t.number() == 0) pieces.joint[at].head = t.last() > 0 ? pgi_head_beyond(head, own) : head;
+            return loss;
+        }
+        const double *const ends = pieces.ends + PGI_JOINT_ENDS * at;
+        const double top = inside ? ends[0] : 0, below = inside ? ends[1] : 0;
+        known[0] = t.number() == t.last() ? top : pgi_ratio(own.l * below + own.v * top + own.r, own.l + own.v + own.s);
+        __syncthreads();
+        t.exchange[t.place(t.number())] = known[0];
+        __syncthreads();
+        known[1] = t.number() > 0 ? t.exchange[t.place(t.number() - 1)] : below;
+    } else
+        pgi_solve_separators(t, own, head, null, known);
+    if (open && t.begins()) known[1] = before[0] * known[0] + before[1];
+    if (inside) pgi_kept_up(t.rows, known, inverse, r);
+    if (!PIECES && centred) pgi_centre_line<OPEN>(d, t, null, 1, loss, r);
     return loss;
 }
 
-// The ghosts of a line, from the parts at its ends.
-template <class T> static __device__ inline void pgi_store_ghosts(const pgi_elimination &d,
-                                                                  const pgi_line_of_grid<T> &line, double outflow,
-                                                                  const pgi_held &p, const double lost[2],
-                                                                  const double r[PGI_KEPT])
+// The ghosts of a line, from the parts at its ends. The mean that the line of the constant had to lose is that of the
+// right-hand side. state: where that is reported, or NULL
+template <class T> static __device__ inline void pgi_store_ends(const pgi_line_part &t, const pgi_line_of_grid<T> &line,
+                                                                double loss, const double lost[2],
+                                                                const double r[PGI_KEPT], pgi_state *state)
 {
+    const int null = pgi_is_null(t.d, line.mu);
+    if (state && line.inside && t.begins() && null && t.d.constant != 0) state->removed = t.d.constant * loss;
+    const pgi_open_line &open = t.d.open;
     double low = 0;
-    if (!d.open.some || !line.inside) return;
+    if (!open.some || !line.inside) return;
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++)
-        if (q == p.begin) low = r[q];
+        if (q == t.p.begin) low = r[q];
     PGI_UNROLLED
     for (int e = 0; e < 2; e++)
-        if (d.open.link[e] > 0 && (e ? pgi_is_last_part(d, p) : pgi_is_first_part(p)))
-            pgi_data<T>(d.open.ghost[e])[line.ghost] =
-                (T)pgi_ghost_beyond(d.open, lost[e], pgi_is_null(d, line.mu), e, e ? r[PGI_KEPT - 1] : low, outflow);
+        if (open.link[e] > 0 && (e ? t.ends() : t.begins()))
+            pgi_data<T>(open.ghost[e])[line.ghost] =
+                (T)pgi_ghost_beyond(open, lost[e], null, e, e ? r[PGI_KEPT - 1] : low, loss);
 }
 
 // Shared memory of an elimination: the next tile comes first.
@@ -15202,20 +15028,6 @@ static inline int pgi_eliminate_bytes(const pgi_elimination &d, int element)
 {
     return (PGI_KEPT_ROOM * element << (d.log_parts + d.log_wide)) + (d.line == 0 ? pgi_transpose_bytes(d) : 0) +
            pgi_shared_bytes(d);
-}
-
-// Of the tiles of a block solves for the lines that may be indefinite.
-template <class T>
-static __device__ inline void pgi_eliminate_indefinite(const pgi_elimination &d, const pgi_box<T> &b, const pgi_grid &u,
-                                                       int64_t columns, int64_t stride, pgi_state *state, int line,
-                                                       int64_t tile, int64_t hop)
-{
-    PGI_ROLLED
-    for (int64_t column = (tile << d.log_wide) + line; column < columns; column += hop << d.log_wide) {
-        const pgi_line_of_grid<T> at = pgi_line_in(d, b, u, columns, state->alpha, column);
-        const pgi_column c = {stride, columns, d.marks ? d.marks + column : NULL};
-        if (at.mu < 0 && !pgi_line_indefinite(d, at.mu, state->alpha, at.x, c)) state->resonant = 1;
-    }
 }
 
 // What a kernel eliminates: whole lines, pieces of them, or whole lines of uniform rows between open ends.
@@ -15232,58 +15044,58 @@ template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_T
     PGI_DYNAMIC_SHARED(T, next);
     const int along_x = d.line == 0, pitch = pgi_transpose_pitch(d.longest);
     const unsigned all = PIECES ? (unsigned)d.pieces : 1, piece = blockIdx.x % all, hop_of_tiles = gridDim.x / all;
-    const int begin = PIECES ? pgi_piece_begin(pieces.first, pieces.count, (int)piece, d.pieces) : 0,
-              n = PIECES ? pgi_piece_begin(pieces.first, pieces.count, (int)piece + 1, d.pieces) - begin : d.rows.n;
+    const pgi_span has = PIECES ? pgi_piece_of(pieces.first, pieces.count, piece, d.pieces) : pgi_span{0, d.rows.n};
     double *const transposed = (double *)(next + PGI_KEPT_ROOM * blockDim.x);
-    double *const exchange = transposed + (along_x ? pgi_transpose_bytes(d) / sizeof(double) : 0);
-    const pgi_held part = pgi_part_within(d, begin, n), own = along_x ? pgi_comb_of(d, begin, n) : part;
-    const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
+    const pgi_line_part t(d, has, transposed + (along_x ? pgi_transpose_bytes(d) / sizeof(double) : 0),
+                          pgi_exchange_bytes(d));
+    const pgi_held own = along_x ? pgi_comb_of(d, has) : t.p;
     const double alpha = state->alpha;
     const int64_t hop = own.step * stride, first = own.first * stride;
     T *const mine = next + PGI_KEPT_ROOM * threadIdx.x;
-    pgi_line_of_grid<T> ahead;
+    const auto line_in = [&](int64_t tile, int number) {
+        return pgi_line_of_grid<T>(d, b, u, columns, alpha, (tile << d.log_wide) + number);
+    };
+    pgi_line_of_grid<T> ahead = line_in(blockIdx.x / all, own.line);
     const auto fetch = [&](int64_t tile) {
-        ahead = pgi_line_in(d, b, u, columns, alpha, (tile << d.log_wide) + own.line);
-        const T *const from = ahead.x + first;
+        ahead = line_in(tile, own.line);
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
-            if (ahead.inside && own.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q, from + q * hop);
+            if (ahead.inside && own.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q, ahead.x + first + q * hop);
         pgi_copy_commit();
     };
     fetch(blockIdx.x / all);
     for (int64_t tile = blockIdx.x / all; tile << d.log_wide < columns; tile += hop_of_tiles) {
-        const pgi_line_of_grid<T> now = ahead;
-        const int64_t column = (tile << d.log_wide) + part.line;
-        const pgi_line_of_grid<T> line = along_x ? pgi_line_in(d, b, u, columns, alpha, column) : now;
-        double r[PGI_KEPT], lost[2];
-        pgi_find_lost(d, part, line.mu, lost);
+        const pgi_line_of_grid<T> now = ahead, line = along_x ? line_in(tile, t.p.line) : now;
+        double r[PGI_KEPT], lost[2], loss = 0;
+        pgi_find_lost(t, line.mu, lost);
         pgi_copy_wait<0>();
         const int centred = __syncthreads_or(line.inside && pgi_is_null(d, line.mu));
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++) r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q] : 0;
         fetch(tile + hop_of_tiles);
-        if (along_x) pgi_transpose_lines(transposed - begin, pitch, own, part, r);
-        double mean = 0;
+        if (along_x) pgi_transpose_lines(transposed - has.first, pitch, own, t.p, r);
         if (KIND == PGI_UNIFORM_LINES && !centred)
-            pgi_solve_uniform_lines(d, part, line.mu, exchange, r);
-        else if constexpr (PIECES)
-            mean = pgi_solve_piece(d, pieces, part, rows, line.mu, line.inside && line.mu >= 0, line.problem,
-                                   column * d.pieces + (int)piece, lost, exchange, r);
+            pgi_solve_uniform_lines(t, line.mu, r);
         else
-            mean = pgi_solve_lines<1>(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, lost, exchange, r);
-        pgi_report_line_mean(d, line.mu, line.inside && pgi_is_first_part(part), mean, state);
+            loss = pgi_solve_lines<PIECES, 1>(d, t, pieces, line.mu, line.inside && line.mu >= 0, centred, line.problem,
+                                              ((tile << d.log_wide) + t.p.line) * d.pieces + (int)piece, lost, r);
         if (PIECES && !pieces.ends) continue;
-        pgi_store_ghosts(d, line, mean, part, lost, r);
-        if (along_x) pgi_transpose_lines(transposed - begin, pitch, part, own, r);
+        pgi_store_ends(t, line, loss, lost, r, alpha == 0 ? state : NULL);
+        if (along_x) pgi_transpose_lines(transposed - has.first, pitch, t.p, own, r);
         if (!now.inside || now.mu < 0) continue;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
             if (own.has(q)) pgi_store_once(now.x + first + q * hop, (T)r[q]);
     }
     pgi_copy_wait<0>();
-    // Last, for a call in the loop above costs it registers. Nobody else writes these lines.
-    if (alpha >= 0 || !pgi_is_first_part(part) || (PIECES && !pieces.ends)) return;
-    pgi_eliminate_indefinite(d, b, u, columns, stride, state, part.line, blockIdx.x / all, hop_of_tiles);
+    // Lines that may be indefinite come last, for a call in the loop above costs it registers. Nobody else writes them.
+    if (alpha >= 0 || !t.begins() || (PIECES && !pieces.ends)) return;
+    PGI_ROLLED
+    for (int64_t tile = blockIdx.x / all; tile << d.log_wide < columns; tile += hop_of_tiles) {
+        const pgi_line_of_grid<T> line = line_in(tile, t.p.line);
+        const pgi_column c = {stride, columns, d.marks ? d.marks + (tile << d.log_wide) + t.p.line : NULL};
+        if (line.inside && line.mu < 0 && !pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
+    }
 }
 
 // Solves for the last unknowns of all pieces   Moves 40 words a line and piece   Covers a line of the share a thread
@@ -15305,7 +15117,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     T *const x = pgi_data<T>(u) + own * u.problem;
     double sums[4] = {0, 0, 0, 0};
     if (state && !pgi_is_null(d, pgi_column_shift(d, state->alpha, origin))) return;
-    const double loss = state ? pgi_null_loss(d, sum[problems + own], 1, d.scale * sum[own]) : 0;
+    const double loss = state ? pgi_null_loss(d, sum[problems + own], d.scale * sum[own]) : 0;
     for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK) {
         if (state)
             x[k * stride] = (T)((double)x[k * stride] - loss);
@@ -17794,8 +17606,7 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
 {
     const int a = h->along, n = h->line[0][a]->n;
     pgi_line *const along = h->line[0][a];
-    void *zeros;
-    const double *const zeros_at = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &zeros);
+    const double *const zeros = pgi_take_filled<double>(arena, n, [](int) { return 0.0; });
     for (int l = 0; l < h->levels; l++) {
         pgi_elimination *e = &s->level[l].lines;
         int alone = 1;    // no columns beside that couple
@@ -17804,19 +17615,17 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         e->periodic = along->periodic;
         e->singular = alone && pgi_line_singular(along);
         e->scale = 1;
-        e->lambda[a] = zeros_at;
+        e->lambda[a] = zeros;
         if (l == 0) pgi_layout_rows(s, e, along, arena);
         e->rows = s->level[0].lines.rows, e->volume = s->level[0].lines.volume;
         for (int q = 0; q < 3; q++) {
             const pgi_line *other = h->line[l][q];
-            void *host;
             if (q == a) continue;
-            e->lambda[q] = (const double *)pgi_take_table(arena, (size_t)other->n * sizeof(double), &host);
-            for (int i = 0; i < other->n && host; i++) {
+            e->lambda[q] = pgi_take_filled<double>(arena, other->n, [&](int i) {
                 double row[4];
                 pgi_line_row(other, i, row);
-                ((double *)host)[i] = s->work.beta * row[3];
-            }
+                return s->work.beta * row[3];
+            });
         }
     }
 }
@@ -17910,6 +17719,8 @@ static int pgi_pairs_bytes(const pgi_elimination &d, int element)
 
 // A thread's line of a tile. Of the four lines beside it one is its partner in the pair, one belongs to the pair
 // beside, one is in the other of two rows, and one always outside. Where the domain ends, a line stands for itself.
+namespace
+{
 template <class T> struct pgi_zebra_line {
     T *pair;
     int64_t step;                   // from row to row
@@ -17919,42 +17730,40 @@ template <class T> struct pgi_zebra_line {
     int lone;                       // what is beside is fetched apart
     int64_t partner, outer, far;    // from the pair to what its other place holds; to the line outside; beside
     pgi_row<T> x, y;                // x: of partner and beside; y: of opposite and outer
+    __device__ pgi_zebra_line(const pgi_elimination &d, const pgi_box<T> &b, const pgi_grid &gu, const pgi_zebra &z,
+                              const pgi_zebra_tiles &tiles, int line)
+    {
+        const int pairs = 1 << tiles.log_pairs, column = line & (pairs - 1), row = line >> tiles.log_pairs,
+                  tile = (int)(blockIdx.x % (unsigned)tiles.along), rows = 1 << (d.log_wide - tiles.log_pairs);
+        const int lead = 2 * (tile * pairs + column),
+                  j = z.lo[1] + (int)(blockIdx.x / (unsigned)tiles.along) * rows + row;
+        const int64_t across = z.slow == 1 ? gu.sj : gu.sk;
+        step = d.line == 1 ? gu.sj : gu.sk;
+        exists = lead < z.hi[0] && j < z.end;
+        own = (lead + j + z.parity) & 1;
+        inside = exists && j < z.hi[1] && lead + own < z.hi[0];
+        const int i = inside ? lead + own : 0, slow = inside ? j : 0, me = 2 * (int)threadIdx.x + own;
+        const int back = row & 1;    // the other row is below
+        const int below = pgi_below(b.axis[0], i), above = pgi_above(b.axis[0], i);
+        const int south = pgi_below(b.axis[z.slow], slow), north = pgi_above(b.axis[z.slow], slow);
+        const int next = own ? above : below, other = back ? south : north;
+        pair = pgi_data<T>(gu) + (exists ? lead + j * across : 0);
+        partner = lead + 1 < b.axis[0].n ? 1 : inside && !own ? above : 0;
+        whole = partner == 1 && ((uintptr_t)pair | (uintptr_t)(step * (int64_t)sizeof(T))) % (2 * sizeof(T)) == 0;
+        at[0] = i, at[1] = z.slow == 1 ? slow : 0, at[2] = z.slow == 2 ? slow : 0, at[3] = 0;
+        const int in_tile = own ? next == 1 && column + 1 < pairs && i + 1 < z.hi[0] : next == -1 && column > 0;
+        lone = next != 0 && !in_tile;
+        beside = lone ? PGI_KEPT * PGI_TILE_PITCH + ((int)threadIdx.x >> tiles.log_pairs) : me + next;
+        pitch = lone ? PGI_BESIDE_PITCH : PGI_TILE_PITCH;
+        far = own + next;
+        opposite = other == 0 ? me : me + (back ? -2 : 2) * pairs;
+        outer = own + (back ? north : south) * across;
+        const pgi_row<T> along = pgi_row_of(b.axis[0], i), upward = pgi_row_of(b.axis[z.slow], slow);
+        x = {own ? along.lower : along.upper, own ? along.upper : along.lower, along.reaction};
+        y = {back ? upward.lower : upward.upper, back ? upward.upper : upward.lower, upward.reaction};
+    }
 };
-template <class T> static __device__ inline pgi_zebra_line<T> pgi_zebra_line_of(const pgi_elimination &d,
-                                                                                const pgi_box<T> &b, const pgi_grid &gu,
-                                                                                const pgi_zebra &z,
-                                                                                const pgi_zebra_tiles &tiles, int line)
-{
-    const int pairs = 1 << tiles.log_pairs, column = line & (pairs - 1), row = line >> tiles.log_pairs,
-              tile = (int)(blockIdx.x % (unsigned)tiles.along), rows = 1 << (d.log_wide - tiles.log_pairs);
-    const int lead = 2 * (tile * pairs + column), j = z.lo[1] + (int)(blockIdx.x / (unsigned)tiles.along) * rows + row;
-    const int64_t across = z.slow == 1 ? gu.sj : gu.sk;
-    pgi_zebra_line<T> l;
-    l.step = d.line == 1 ? gu.sj : gu.sk;
-    l.exists = lead < z.hi[0] && j < z.end;
-    l.own = (lead + j + z.parity) & 1;
-    l.inside = l.exists && j < z.hi[1] && lead + l.own < z.hi[0];
-    const int i = l.inside ? lead + l.own : 0, slow = l.inside ? j : 0, me = 2 * (int)threadIdx.x + l.own;
-    const int back = row & 1;    // the other row is below
-    const int below = pgi_below(b.axis[0], i), above = pgi_above(b.axis[0], i);
-    const int south = pgi_below(b.axis[z.slow], slow), north = pgi_above(b.axis[z.slow], slow);
-    const int next = l.own ? above : below, other = back ? south : north;
-    l.pair = pgi_data<T>(gu) + (l.exists ? lead + j * across : 0);
-    l.partner = lead + 1 < b.axis[0].n ? 1 : l.inside && !l.own ? above : 0;
-    l.whole = l.partner == 1 && ((uintptr_t)l.pair | (uintptr_t)(l.step * (int64_t)sizeof(T))) % (2 * sizeof(T)) == 0;
-    l.at[0] = i, l.at[1] = z.slow == 1 ? slow : 0, l.at[2] = z.slow == 2 ? slow : 0, l.at[3] = 0;
-    const int in_tile = l.own ? next == 1 && column + 1 < pairs && i + 1 < z.hi[0] : next == -1 && column > 0;
-    l.lone = next != 0 && !in_tile;
-    l.beside = l.lone ? PGI_KEPT * PGI_TILE_PITCH + ((int)threadIdx.x >> tiles.log_pairs) : me + next;
-    l.pitch = l.lone ? PGI_BESIDE_PITCH : PGI_TILE_PITCH;
-    l.far = l.own + next;
-    l.opposite = other == 0 ? me : me + (back ? -2 : 2) * pairs;
-    l.outer = l.own + (back ? north : south) * across;
-    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[z.slow], slow);
-    l.x = {l.own ? x.lower : x.upper, l.own ? x.upper : x.lower, x.reaction};
-    l.y = {back ? y.lower : y.upper, back ? y.upper : y.lower, y.reaction};
-    return l;
-}
+}    // namespace
 
 // Both columns of the pairs come to shared memory, where the threads beside find them, and for each row of pairs the
 // one column beside it that is needed.
@@ -18076,19 +17885,17 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                            const __grid_constant__ pgi_zebra z, const __grid_constant__ pgi_zebra_tiles tiles)
 {
     PGI_DYNAMIC_SHARED(T, tile);
-    double *const exchange = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
-    const pgi_held p = pgi_part_within(d, 0, d.rows.n);
-    const pgi_kept_row *const rows =
-        pgi_rows_to_shared(d, p, (double2 *)((char *)exchange + pgi_beside_bytes(d, sizeof(T))));
+    const pgi_line_part t(d, {0, d.rows.n}, (double *)(tile + PGI_KEPT * PGI_TILE_PITCH),
+                          pgi_beside_bytes(d, sizeof(T)));
     pgi_await();
-    const pgi_zebra_line<T> l = pgi_zebra_line_of(d, b, gu, z, tiles, p.line);
+    const pgi_zebra_line<T> l(d, b, gu, z, tiles, t.p.line);
     const double mu = pgi_column_shift(d, b.state->alpha, l.at);
     double r[PGI_KEPT];
-    pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
-    if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
+    pgi_zebra_residual(d, b, rhs, l, t.p, t.rows, tile, r);
+    if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, t.p, r);
     __syncthreads();    // the columns beside have been read
-    pgi_solve_lines<0>(d, p, rows, mu, l.inside, 0, NULL, exchange, r);
-    pgi_store_pairs(l, p, tile, omega, r);
+    pgi_solve_lines<0, 0>(d, t, pgi_pieces{}, mu, l.inside, 0, 0, 0, NULL, r);
+    pgi_store_pairs(l, t.p, tile, omega, r);
 }
 
 // The lines of a colour, whatever they are beside: those along x, which come and go by neighbouring rows and are turned
@@ -18101,16 +17908,15 @@ template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE
                                const __grid_constant__ pgi_pieces pieces)
 {
     PGI_DYNAMIC_SHARED(double, transposed);
-    double *const exchange = transposed + pgi_transpose_bytes(d) / sizeof(double);
     const int all = PIECES ? d.pieces : 1, piece = (int)(blockIdx.x % (unsigned)all);
-    const int first = PIECES ? pgi_piece_begin(0, d.rows.n, piece, all) : 0,
-              n = PIECES ? pgi_piece_begin(0, d.rows.n, piece + 1, all) - first : d.rows.n;
+    const pgi_span has = PIECES ? pgi_piece_of(0, d.rows.n, piece, all) : pgi_span{0, d.rows.n};
+    const int first = has.first;
     const int64_t line = (int64_t)(blockIdx.x / (unsigned)all) << d.log_wide, step = pgi_pitch(gu, d.line);
-    const pgi_held part = pgi_part_within(d, first, n), own = d.line == 0 ? pgi_comb_of(d, first, n) : part;
+    const pgi_line_part t(d, has, transposed + pgi_transpose_bytes(d) / sizeof(double), pgi_exchange_bytes(d));
+    const pgi_held own = d.line == 0 ? pgi_comb_of(d, has) : t.p;
     const int pitch = pgi_transpose_pitch(d.longest);
     int at[4], from[4];
-    const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
-    const int inside = pgi_zebra_place(z, line + part.line, at), there = pgi_zebra_place(z, line + own.line, from);
+    const int inside = pgi_zebra_place(z, line + t.p.line, at), there = pgi_zebra_place(z, line + own.line, from);
     pgi_await();
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu), *const to = u + pgi_offset(from, gu);
@@ -18128,14 +17934,11 @@ template <class T, int PIECES> static __global__ void __launch_bounds__(PGI_LINE
     }
     if (PIECES && !pieces.joint) return;
     __syncthreads();
-    pgi_take(transposed - first, pitch, part, r);
-    const double mu = pgi_column_shift(d, b.state->alpha, at);
-    if constexpr (PIECES) {
-        pgi_solve_piece(d, pieces, part, rows, mu, inside, 0, (line + part.line) * all + piece, NULL, exchange, r);
-        if (!pieces.ends) return;
-    } else
-        pgi_solve_lines<0>(d, part, rows, mu, inside, d.singular, NULL, exchange, r);
-    pgi_put(transposed - first, pitch, part, r);
+    pgi_take(transposed - first, pitch, t.p, r);
+    pgi_solve_lines<PIECES, 0>(d, t, pieces, pgi_column_shift(d, b.state->alpha, at), inside, d.singular, 0,
+                               (line + t.p.line) * all + piece, NULL, r);
+    if (PIECES && !pieces.ends) return;
+    pgi_put(transposed - first, pitch, t.p, r);
     __syncthreads();
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
 }
