@@ -12249,48 +12249,44 @@ static PGI_HD inline void pgi_before_type1(const pgi_series &s, int m, const pgi
 template <class T, class Get, class Put>
 static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
 {
-    typedef decltype(get(0)) number;
-    const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
+    const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0, end = s.length * (s.count - 1);
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T sign = s.sine ? (T)-1 : (T)1;
+    int negative = 0, takes = 1, from[4] = {m, s.length - m, end - m, s.length + m};    // -1: none, or one that is 0
+    if (s.kind == PGI_DCT1) {
+        takes = 2 * (s.count - 1);
+        for (int q = 0; q < 4; q++) from[q] = s.sine && (from[q] == 0 || from[q] == end) ? -1 : from[q] - s.sine;
+    } else if (s.kind == PGI_DCT4) {
+        takes = s.count;
+        from[0] = n % 2 ? pgi_odd_index(n, m, &negative) : 2 * m, from[1] = n - 1 - 2 * m;
+    } else if (s.kind == PGI_HERMITIAN || s.kind == PGI_DCT3) {
+        takes = 2;
+        from[0] = s.sine ? n - 1 - m : m, from[1] = !two ? -1 : s.sine ? n - 1 - mirror : mirror;
+    }
+    decltype(get(0)) v[4];
+    for (int q = 0; q < takes; q++) v[q] = from[q] < 0 ? decltype(get(0))() : get(from[q]);
     switch (s.kind) {
     case PGI_HERMITIAN:
-    case PGI_DCT3: {
-        number f = get(s.sine ? n - 1 - m : m), g = two ? get(s.sine ? n - 1 - mirror : mirror) : number();
+    case PGI_DCT3:
         if (s.kind == PGI_DCT3)
-            pgi_before_type2(f, g, w[m], m == 0);
+            pgi_before_type2(v[0], v[1], w[m], m == 0);
         else
-            pgi_before_periodic(f, g, m == 0);
-        put(0, m, f);
-        if (two) put(0, mirror, g);
+            pgi_before_periodic(v[0], v[1], m == 0);
+        put(0, m, v[0]);
+        if (two) put(0, mirror, v[1]);
         return;
-    }
-    case PGI_DCT1: {
-        number v[4];
-        const int end = s.length * (s.count - 1), at[4] = {m, s.length - m, end - m, s.length + m};
-        PGI_UNROLLED
-        for (int q = 0; q < 4; q++) {
-            const int none = q >= 2 * (s.count - 1) || (s.sine && (at[q] == 0 || at[q] == end));
-            v[q] = none ? number() : get(at[q] - s.sine);
-        }
-        pgi_before_type1<T>(s, m, v, put);
-        return;
-    }
-    case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(get(m), m & 1 ? sign : (T)1)); return;
-    case PGI_DCT4: {
+    case PGI_DCT1: pgi_before_type1<T>(s, m, v, put); return;
+    case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(v[0], m & 1 ? sign : (T)1)); return;
+    case PGI_DCT4:
         if (n % 2) {
-            int negative;
-            const int i = pgi_odd_index(n, m, &negative);
-            put(0, m, pgi_scaled(get(i), (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
+            put(0, m, pgi_scaled(v[0], (negative + m + (s.sine ? from[0] : 0)) % 2 ? (T)-1 : (T)1));
             return;
         }
-        number f = get(2 * m), g = get(n - 1 - 2 * m);
-        pgi_split_type4(f, g, w[m], sign);
-        put(0, m, f);
-        put(1, m, g);
+        pgi_split_type4(v[0], v[1], w[m], sign);
+        put(0, m, v[0]);
+        put(1, m, v[1]);
         return;
-    }
-    default: put(0, m, get(m));
+    default: put(0, m, v[0]);
     }
 }
 
@@ -12306,18 +12302,19 @@ static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &a
     const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T half = (T)0.5, sign = s.sine ? (T)-1 : (T)1;
+    number v[2];
+    int gives = 1, to[2] = {m, 0};
     switch (s.kind) {
     case PGI_FOURIER:
-    case PGI_DCT2: {
-        number f = at(0, m), g = at(0, two ? mirror : m);
+    case PGI_DCT2:
+        gives = 1 + two;
+        to[0] = s.sine ? n - 1 - m : m, to[1] = s.sine ? n - 1 - mirror : mirror;
+        v[0] = at(0, m), v[1] = at(0, two ? mirror : m);
         if (s.kind == PGI_DCT2)
-            pgi_after_type2(f, g, w[m], m == 0);
+            pgi_after_type2(v[0], v[1], w[m], m == 0);
         else
-            pgi_after_periodic(f, g, m == 0);
-        put(s.sine ? n - 1 - m : m, f);
-        if (two) put(s.sine ? n - 1 - mirror : mirror, g);
-        return;
-    }
+            pgi_after_periodic(v[0], v[1], m == 0);
+        break;
     case PGI_DCT1: {
         const int f = m + s.sine, thirds = s.count == 3, odd = thirds && f & 1, reflected = odd && f & 2;
         const number a = at(odd ? 2 : (thirds ? f >> 1 : f) & 1, !thirds     ? f >> 1
@@ -12325,10 +12322,10 @@ static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &a
                                                                              : f >> 2);
         const T x = odd ? (reflected ? sign : (T)1) : s.sine ? -half : half, y = odd ? x : half;
         const int swap = odd || s.sine;
-        put(m, pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y)));
-        return;
+        v[0] = pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y));
+        break;
     }
-    case PGI_DCT3: put(m, pgi_scaled(at(0, m & 1 ? n - 1 - (m >> 1) : m >> 1), m & 1 ? sign : (T)1)); return;
+    case PGI_DCT3: v[0] = pgi_scaled(at(0, m & 1 ? n - 1 - (m >> 1) : m >> 1), m & 1 ? sign : (T)1); break;
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
@@ -12337,17 +12334,17 @@ static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &a
             const T root = (T)0.35355339059327376220, signed_root = (negative + p) % 2 ? -root : root;
             const T c = n % 8 == 1 || n % 8 == 7 ? signed_root : -signed_root;    // of pi n / 4, halved
             const T d = n % 8 < 4 ? signed_root : -signed_root;
-            put(m, pgi_complex_of<V>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x)));
-            return;
+            v[0] = pgi_complex_of<V>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x));
+            break;
         }
-        number f = at(0, m), g = at(1, m);
-        pgi_after_type4(f, g, w[m], s.sine);
-        put(2 * m, f);
-        put(n - 1 - 2 * m, g);
-        return;
+        gives = 2, to[0] = 2 * m, to[1] = n - 1 - 2 * m;
+        v[0] = at(0, m), v[1] = at(1, m);
+        pgi_after_type4(v[0], v[1], w[m], s.sine);
+        break;
     }
-    default: put(m, at(0, m));
+    default: v[0] = at(0, m);
     }
+    for (int q = 0; q < gives; q++) put(to[q], v[q]);
 }
 
 static PGI_HD inline int64_t pgi_pitch(const pgi_grid &g, int axis) { return axis == 0 ? 1 : axis == 1 ? g.sj : g.sk; }
@@ -14672,10 +14669,9 @@ struct pgi_line_part {
     __device__ bool ends() const { return p.first + p.end == d.rows.n; }
     __device__ int place(int line, int part) const { return pgi_exchange_index(d, line, part); }
     __device__ int place(int part) const { return place((int)threadIdx.x & ((1 << d.log_wide) - 1), part); }
-    __device__ void put(const pgi_separator &own) const { put(place(number()), own); }
-    __device__ void put(int at, const pgi_separator &own) const
+    __device__ void put(const pgi_separator &own) const
     {
-        const int capacity = pgi_exchange_capacity((int)blockDim.x);
+        const int capacity = pgi_exchange_capacity((int)blockDim.x), at = place(number());
         exchange[at] = own.l, exchange[at + capacity] = own.v;
         exchange[at + 2 * capacity] = own.s, exchange[at + 3 * capacity] = own.r;
         __syncthreads();
@@ -14710,18 +14706,18 @@ static __device__ inline void pgi_solve_separators(const pgi_line_part &t, pgi_s
 {
     const int ring = t.last(), me = (int)threadIdx.x, lane = me & 31, size = ring < 31 ? ring + 1 : 32;
     const auto beside = [&](int q) { return t.place((t.number() + q) & ring); };
-    t.put(beside(0), head);
+    t.put(head);
     pgi_join_next(&own, t.get(beside(1)));
     if (null && t.number() == ring)
         own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
     int step = 1;
     for (; step * 32 <= ring; step *= 2) {
         __syncthreads();
-        t.put(beside(0), own);
+        t.put(own);
         own = pgi_reduced(own, t.get(beside(-step)), t.get(beside(step)));
     }
     __syncthreads();
-    t.put(beside(0), own);
+    t.put(own);
     const int turned = t.place(me >> t.d.log_parts, ring < 32 ? me & ring : lane * step + (me & ring) / 32);
     own = t.get(turned);
     for (int q = 1; q < size; q *= 2) {
@@ -15003,13 +14999,14 @@ static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const 
 }
 
 // The ghosts of a line, from the parts at its ends. The mean that the line of the constant had to lose is that of the
-// right-hand side. state: where that is reported, or NULL
+// right-hand side.
 template <class T> static __device__ inline void pgi_store_ends(const pgi_line_part &t, const pgi_line_of_grid<T> &line,
                                                                 double loss, const double lost[2],
                                                                 const double r[PGI_KEPT], pgi_state *state)
 {
     const int null = pgi_is_null(t.d, line.mu);
-    if (state && line.inside && t.begins() && null && t.d.constant != 0) state->removed = t.d.constant * loss;
+    if (line.inside && t.begins() && null && t.d.constant != 0 && state->alpha == 0)
+        state->removed = t.d.constant * loss;
     const pgi_open_line &open = t.d.open;
     double low = 0;
     if (!open.some || !line.inside) return;
@@ -15080,7 +15077,7 @@ template <class T, int KIND> static __global__ void __launch_bounds__(PGI_LINE_T
             loss = pgi_solve_lines<PIECES, 1>(d, t, pieces, line.mu, line.inside && line.mu >= 0, centred, line.problem,
                                               ((tile << d.log_wide) + t.p.line) * d.pieces + (int)piece, lost, r);
         if (PIECES && !pieces.ends) continue;
-        pgi_store_ends(t, line, loss, lost, r, alpha == 0 ? state : NULL);
+        pgi_store_ends(t, line, loss, lost, r, state);
         if (along_x) pgi_transpose_lines(transposed - has.first, pitch, t.p, own, r);
         if (!now.inside || now.mu < 0) continue;
         PGI_UNROLLED
