@@ -8049,7 +8049,7 @@ template <class T> struct pgi_restriction_tile {
     enum { C = 16 / (int)sizeof(T) };
     typedef pgi_lanes<T, C> values;
     int begin[3], end[3], fine_planes;    // of its own points; and those beyond that reach into its windows
-    int windows[3], pitch, size, open;    // along each axis; of a plane of sums; the coarse plane under way
+    int windows[3], pitch, size;          // along each axis; of a plane of sums
     pgi_taps<T> *window[3];
     pgi_contribution<T> *planes;
     T *sums;
@@ -8077,24 +8077,27 @@ template <class T> struct pgi_restriction_tile {
     __device__ void start(const pgi_box<T> &b, const pgi_restriction_job<T> &job, T *shared)
     {
         const pgi_tiling &h = job.tiling;
-        layout(job, C * (int)blockDim.x, (int)blockDim.y, shared);
-        pgi_tile_begin(h, blockIdx.x, begin);
+        if (thread() == 0) {
+            layout(job, C * (int)blockDim.x, (int)blockDim.y, shared);
+            pgi_tile_begin(h, blockIdx.x, begin);
+            for (int a = 0; a < 3; a++) {
+                const int first = a == 2 ? h.first : 0, n = a == 2 ? h.end : b.axis[a].n, next = begin[a] + h.own[a];
+                end[a] = next < n && (begin[a] - first) / h.own[a] < h.tiles[a] - 1 ? next : n;
+            }
+            fine_planes = end[2] - begin[2] + job.last;
+            if (!b.axis[2].periodic && fine_planes > b.axis[2].n - begin[2]) fine_planes = b.axis[2].n - begin[2];
+        }
+        __syncthreads();
         PGI_ROLLED
-        for (int a = 0; a < 3; a++) {
-            const int first = a == 2 ? h.first : 0, n = a == 2 ? h.end : b.axis[a].n, next = begin[a] + h.own[a];
-            end[a] = next < n && (begin[a] - first) / h.own[a] < h.tiles[a] - 1 ? next : n;
+        for (int a = 0; a < 3; a++)
             for (int q = thread(); q < windows[a]; q += threads())
                 window[a][q] = pgi_taps_of(job.tr.axis[a], begin[a], end[a], q);
-        }
-        fine_planes = end[2] - begin[2] + job.last;
-        if (!b.axis[2].periodic && fine_planes > b.axis[2].n - begin[2]) fine_planes = b.axis[2].n - begin[2];
         for (int q = thread(); q < 2 * size; q += threads()) sums[q] = 0;
         for (int q = thread(); q < fine_planes; q += threads()) planes[q] = {{0, 0}, 0};
         __syncthreads();
-        for (int a = 0; a < 3; a++)
-            while (windows[a] > 0 && window[a][windows[a] - 1].coarse < 0) windows[a]--;
-        for (int q = thread(); q < windows[2]; q += threads()) find_planes(q);
-        open = 0;
+        for (int q = thread(); q < windows[2] && window[2][q].coarse >= 0; q += threads()) find_planes(q);
+        if (thread() < 2)
+            while (window[thread()][windows[thread()] - 1].coarse < 0) windows[thread()]--;
         __syncthreads();
     }
     static __device__ int last_of(const pgi_taps<T> &w)    // fine plane
@@ -8111,7 +8114,7 @@ template <class T> struct pgi_restriction_tile {
         for (int k = w.first; k <= last; k++) planes[k - begin[2]].weight[k > before ? 0 : 1] = w.w[k - w.first];
         planes[last - begin[2]].last = 1;
     }
-    template <int TAPS> __device__ void along_x_and_y(const pgi_restriction_job<T> &job, const T *from) const
+    template <int TAPS> __device__ void along_x_and_y(const pgi_restriction_job<T> &job, int open, const T *from) const
     {
         T *const to = pgi_data<T>(job.coarse) + window[2][open].coarse * job.coarse.sk;
         for (int row = (int)threadIdx.y; row < windows[1]; row += (int)blockDim.y)
@@ -8130,19 +8133,19 @@ template <class T> struct pgi_restriction_tile {
                 to[x.coarse + y.coarse * job.coarse.sj] = v;
             }
     }
-    __device__ void finish(const pgi_restriction_job<T> &job, const values &sum)
+    // Coarse plane number `open` is complete.
+    __device__ void finish(const pgi_restriction_job<T> &job, int open, const values &sum) const
     {
         T *const from = sums + (open & 1) * size;
         *(values *)(from + (int)threadIdx.y * pitch + C * (int)threadIdx.x) = sum;
         __syncthreads();
         const int taps[2] = {job.tr.axis[0].most_taps, job.tr.axis[1].most_taps};
         if (taps[0] <= 2 && taps[1] <= 2)
-            along_x_and_y<2>(job, from);
+            along_x_and_y<2>(job, open, from);
         else if (taps[0] <= 3 && taps[1] <= 3)
-            along_x_and_y<3>(job, from);
+            along_x_and_y<3>(job, open, from);
         else
-            along_x_and_y<PGI_TAPS>(job, from);
-        open++;
+            along_x_and_y<PGI_TAPS>(job, open, from);
     }
 };
 
@@ -8150,7 +8153,7 @@ template <class T> struct pgi_restriction_tile {
 template <class T, int FORM, int WHOLE, int NORM>
 static __device__ __forceinline__ void pgi_restrict_columns(const typename pgi_operand<T, FORM>::type &o,
                                                             const pgi_restriction_job<T> &job,
-                                                            pgi_restriction_tile<T> &tile, const pgi_march_at &at,
+                                                            const pgi_restriction_tile<T> &tile, const pgi_march_at &at,
                                                             int live, int own, double *sum_of_norm)
 {
     typedef pgi_row_access<T, WHOLE> access;
@@ -8176,13 +8179,16 @@ static __device__ __forceinline__ void pgi_restrict_columns(const typename pgi_o
         x.before = row.load(points(u, plane_of(z) + o.below(2, k)), 0), x.now = row.load(p, 0);
         a.begin(o, row, at, k, 0);
     }
+    const pgi_contribution<T> *const planes = tile.planes;
+    const int count = tile.fine_planes;
+    int open = 0;    // the coarse plane under way
     PGI_ROLLED
-    for (int q = 0; q < tile.fine_planes; q++, z++) {
-        const pgi_contribution<T> to = tile.planes[q];
+    for (int q = 0; q < count; q++, z++) {
+        const pgi_contribution<T> to = planes[q];
         // Beyond an end, and of ranks' ghosts, the next plane may be elsewhere.
         const bool turns = z + 1 == axis.n || z + 1 == job.edge[0] || z + 1 == job.edge[1];
         if (live) {
-            if (q + 3 < tile.fine_planes) pgi_ask_for(p + 3 * step[0]), pgi_ask_for(right + 2 * step[1]);
+            if (q + 3 < count) pgi_ask_for(p + 3 * step[0]), pgi_ask_for(right + 2 * step[1]);
             x.template load<0>(p, turns ? points(u, plane_of(z) + o.above(2, k)) : p + step[0], at, u.sj);
             const pgi_lanes<T, C> values = row.load(right, 0);
             a.load(o, row, at, k, 0);
@@ -8203,7 +8209,7 @@ static __device__ __forceinline__ void pgi_restrict_columns(const typename pgi_o
             }
         }
         if (!to.last) continue;
-        tile.finish(job, sum);
+        tile.finish(job, open++, sum);
         sum = following, following = {};
     }
 }
@@ -8217,7 +8223,7 @@ template <class T, int FORM, int NORM> static __global__ void __launch_bounds__(
 {
     enum { C = 16 / (int)sizeof(T) };
     PGI_DYNAMIC_SHARED(T, shared);
-    pgi_restriction_tile<T> tile;
+    __shared__ pgi_restriction_tile<T> tile;
     tile.start(o.b, job, shared);
     pgi_await();
     int n[3], at[3] = {tile.begin[0] + C * (int)threadIdx.x, tile.begin[1] + (int)threadIdx.y, tile.begin[2]};
@@ -9552,7 +9558,9 @@ template <class T, int FORM> static int pgi_launch_restriction(pg_solver *s, con
     const pgi_transfers<T> &tr = pgi_transfers_of(l, T());
     const int reach[3] = {pgi_reach(tr.axis[0]), pgi_reach(tr.axis[1]), pgi_reach(tr.axis[2])}, split = l->part.split;
     const dim3 threads = l->n[1] == 1 ? dim3(256) : reach[1] > 0 ? dim3(16, 16) : dim3(32, TOGETHER / 64);
-    pgi_restriction_job<T> job = {tr, {{u, f}}, coarse->f, {{0}}, reach[2], split, {-1, -1}, s->partials, s->state};
+    pgi_restriction_job<T> job = {};
+    job.tr = tr, job.g = {{u, f}}, job.coarse = coarse->f, job.last = reach[2], job.split = split;
+    job.edge[0] = job.edge[1] = -1, job.partials = s->partials, job.state = s->state;
     if (split) job.edge[0] = l->part.lo, job.edge[1] = l->part.hi;
     const int64_t most =
         pgi_plan_restriction<T>(s, l, reach, threads, TOGETHER / (int)(threads.x * threads.y), &job.tiling);
