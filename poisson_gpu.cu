@@ -111,9 +111,6 @@ enum { pgi_no_cuda = 0 };
 #if (defined(__CUDACC__) && !defined(PG_NO_CUDA)) || defined(PGI_SIMT)
 #define PGI_GPU 1    // the GPU back end: for GPUs, or with PGI_SIMT for the CPU (test/simt)
 #include <cuda_runtime.h>
-#if PGI_DIRECT
-#include <cufft.h>
-#endif
 #ifdef PGI_SIMT
 #include <cuda_pipeline_primitives.h>
 #endif
@@ -228,9 +225,13 @@ enum {
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
     PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
-    PGI_RADIX = 7,              // the largest prime factor of a length that blocks transform,
-    PGI_LARGE_RADIX = 127,      // and the largest one that cuFFT takes without a detour
-    PGI_SMALL2D = 128,          // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
+    PGI_RADIX = 7,              // the largest prime factor of a length that transforms fast,
+    PGI_LARGE_RADIX = 127,      // and the largest one that transforms take without a detour
+    PGI_TILE_THREADS = 256,     // of a block of a GPU that transforms a tile of columns,
+    PGI_TILE_LINE = 64,         // whose neighbouring columns are so many bytes in memory
+    PGI_TILE_BYTES = 75000,     // or fewer, so that three blocks have room in shared memory,
+    PGI_TILE_LEAST = 32,        // but at least these
+    PGI_SMALL2D = 128,          // per axis: up to here one kernel solves a 2D problem; instead of tiles, to twice that
     PGI_DOTS = 5,               // inner products of a pass of a Krylov method: at most
     PGI_COARSE_LEVELS = 32,     // among obstacles: at most
     PGI_EXACT_NODES = 128,      // a coarse level of so few nodes is solved exactly
@@ -749,6 +750,16 @@ struct pgi_series {
     const void *twiddle;           // length + 1 complex numbers, rounded to the precision of the grids
 };
 
+// The complex transforms of a series. A length with a prime factor above PGI_LARGE_RADIX is a convolution of `size`
+// numbers, see pgi_transform_tile.
+enum { PGI_RADICES = 20 };    // 3^20 is more than an int
+struct pgi_fourier {
+    int length, size, count;
+    unsigned char radix[PGI_RADICES + 1];    // of size; then 0
+    const void *roots;                       // of unity: as many as size
+    const void *chirp;                       // of a convolution: `length` numbers, then its filter
+};
+
 // Transforms along an axis by a block in shared memory, see pgi_fft_thread.
 enum { PGI_STAGES = 16 };
 struct pgi_fft_stage {
@@ -867,10 +878,9 @@ struct pgi_green_fft {
 struct pgi_transforms {
     pgi_series series[2];    // forward and back; PGI_IDENTITY: none
     pgi_span window;         // shorter than the series along open axes
-    pgi_fft fft;             // GPU: how blocks transform; radix 0: cuFFT does,
+    pgi_fft fft;             // GPU: how blocks transform in registers; radix 0: by tiles, as CPUs do,
     pgi_green_fft green;     // or, of a box that is open on all sides, in complex numbers
-    int64_t pairs[2];        // so many of columns at a time, of one problem and of a batch
-    const void *roots;       // CPU: of unity, of the complex transforms
+    pgi_fourier fourier;     // of tiles
 };
 
 // Several open axes: u is f convolved with the Green's function of the infinite lattice. Columns are padded so
@@ -899,8 +909,8 @@ struct pgi_direct {
     int uniform;              // the axis of elimination could be transformed
     int reports_mean;         // what leaves out the null mode of a singular problem reports the mean
     pgi_grid between;         // GPU: a grid for what all passes but the last give, or none
-    char *buffer, *work;      // GPU: pairs of columns, and what cuFFT needs
-    size_t buffer_bytes, work_bytes, marks_bytes;
+    char *buffer;             // tiles of columns: on a GPU those that shared memory has no room for
+    size_t buffer_bytes, marks_bytes;
     int slots;    // CPU: pieces of the buffer
     size_t slot_bytes;
     pgi_joints joints;
@@ -1254,10 +1264,6 @@ struct pg_solver {
     cudaStream_t stream, side[5];    // where operations go now; for capturing nested bodies: at most five
     int depth;                       // of nested loops
     cudaGraphExec_t graph[6];    // by guess_zero, checked and with_floor
-#if PGI_DIRECT
-    cufftHandle fft[2][3];    // of one problem and of a batch, by axis
-    int has_fft[2][3];
-#endif
 #endif
 };
 
@@ -12491,6 +12497,137 @@ template <class V> struct pgi_numbers {
 };
 }    // namespace
 
+// ---- complex transforms of tiles, for both back ends ----
+
+// Number m of transform t of column c of a tile stands at (m * count + t) * wide + c. So the first stage has count * wide
+// numbers side by side, and every other one as many times more as the radices before it are (Stockham's order: P. N.
+// Swarztrauber 1984). A stage takes x to y, where each(rows, side, f) calls f(row, place) for all rows of so many places.
+
+struct pgi_in_turn {
+    template <class F> void operator()(int rows, int side, const F &f) const
+    {
+        for (int row = 0; row < rows; row++)
+            for (int place = 0; place < side; place++) f(row, place);
+    }
+};
+#if PGI_GPU
+struct pgi_by_block {    // some a thread; then all are done
+    template <class F> __device__ void operator()(int rows, int side, const F &f) const
+    {
+        const unsigned all = (unsigned)rows * (unsigned)side;
+        for (unsigned e = threadIdx.x; e < all; e += blockDim.x) f((int)(e / (unsigned)side), (int)(e % (unsigned)side));
+        __syncthreads();
+    }
+};
+#endif
+
+// Row j of a stage takes twiddles of j; `turn` of the roots are one of the numbers that are left.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <int P, class T, class V, class Each>
+static PGI_HD inline void pgi_stage(const pgi_complex<T> *roots, int turn, int rows, int side, const pgi_complex<V> *x,
+                                    pgi_complex<V> *y, const Each &each)
+{
+    each(rows, side, [&](int j, int q) {
+        pgi_complex<V> v[P], *const out = y + P * j * side + q;
+        PGI_UNROLLED
+        for (int r = 0; r < P; r++) v[r] = x[(j + rows * r) * side + q];
+        pgi_butterfly<P>(v);
+        out[0] = v[0];
+        PGI_UNROLLED
+        for (int k = 1; k < P; k++) out[k * side] = pgi_times(v[k], roots[j * k * turn]);
+    });
+}
+
+// The same of any odd prime p: sums and differences of mirror images take the place of x, then K results and their
+// images are worked out at a time.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <int K, class T, class V, class Each>
+static PGI_HD inline void pgi_prime_stage(const pgi_complex<T> *roots, int turn, int p, int rows, int side,
+                                          pgi_complex<V> *x, pgi_complex<V> *y, const Each &each)
+{
+    const int half = p / 2, groups = half / K + 1;
+    each(rows * half, side, [&](int row, int q) {
+        pgi_complex<V> &low = x[(rows + row) * side + q];
+        pgi_complex<V> &high = x[(row % rows + rows * (p - 1 - row / rows)) * side + q];
+        const pgi_complex<V> sum = pgi_sum(low, high), difference = pgi_difference(low, high);
+        low = sum, high = difference;
+    });
+    each(rows * groups, side, [&](int row, int q) {
+        const int j = row / groups, first = row % groups * K;
+        const pgi_complex<V> *const in = x + j * side + q;
+        pgi_complex<V> a[K], b[K], *const out = y + p * j * side + q;
+        int power[K];
+        PGI_UNROLLED
+        for (int c = 0; c < K; c++) a[c] = in[0], b[c] = pgi_complex<V>(), power[c] = 0;
+        for (int r = 1; r <= half; r++) {
+            const pgi_complex<V> sum = in[rows * r * side], difference = in[rows * (p - r) * side];
+            PGI_UNROLLED
+            for (int c = 0; c < K; c++) {
+                power[c] += power[c] + first + c < p ? first + c : first + c - p;
+                const pgi_complex<T> w = roots[power[c] * rows * turn];
+                a[c] = pgi_sum(a[c], pgi_scaled(sum, w.x));
+                b[c] = pgi_sum(b[c], pgi_scaled(difference, -w.y));
+            }
+        }
+        PGI_UNROLLED
+        for (int c = 0; c < K; c++) {
+            const int k = first + c;
+            if (k <= half) out[k * side] = pgi_times(pgi_minus_i(a[c], b[c]), roots[j * k * turn]);
+            if (0 < k && k <= half) out[(p - k) * side] = pgi_times(pgi_plus_i(a[c], b[c]), roots[j * (p - k) * turn]);
+        }
+    });
+}
+
+// The complex transforms of a tile of so many columns, x to y or back: returns where they end. L. Bluestein 1970: as jk
+// is (j^2 + k^2 - (j - k)^2) / 2, a transform is a product with a chirp, a convolution with its inverse, for which a
+// length of small factors may be taken, and a product. The transform back is one there of swapped numbers.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class T, class V, class Each>
+static PGI_HD inline pgi_complex<V> *pgi_transform_tile(const pgi_fourier &f, int wide, pgi_complex<V> *x,
+                                                        pgi_complex<V> *y, const Each &each)
+{
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)f.roots, *const chirp = (const pgi_complex<T> *)f.chirp,
+                               *const filter = chirp + f.length;
+    enum { AT_ONCE = sizeof(V) > sizeof(double) ? 1 : 4 };    // a thread of a GPU has many registers
+    const int all = f.count * wide, convolved = f.size > f.length;
+    for (int pass = 0; pass <= convolved; pass++) {
+        if (convolved)
+            each(f.size, all, [&](int k, int q) {
+                pgi_complex<V> &v = x[k * all + q];
+                v = pass              ? pgi_swapped(pgi_times(v, filter[k]))
+                    : k < f.length ? pgi_times(v, chirp[k])
+                                      : pgi_complex<V>();
+            });
+        for (int stage = 0, turn = 1; f.radix[stage]; turn *= f.radix[stage++]) {
+            const int radix = f.radix[stage], rows = f.size / turn / radix, side = turn * all;
+            switch (radix) {
+            case 8: pgi_stage<8>(roots, turn, rows, side, x, y, each); break;
+            case 4: pgi_stage<4>(roots, turn, rows, side, x, y, each); break;
+            case 2: pgi_stage<2>(roots, turn, rows, side, x, y, each); break;
+            case 3: pgi_stage<3>(roots, turn, rows, side, x, y, each); break;
+            case 5: pgi_stage<5>(roots, turn, rows, side, x, y, each); break;
+            case 7: pgi_stage<7>(roots, turn, rows, side, x, y, each); break;
+            default: pgi_prime_stage<AT_ONCE>(roots, turn, radix, rows, side, x, y, each);
+            }
+            pgi_complex<V> *const swap = x;
+            x = y;
+            y = swap;
+        }
+    }
+    if (convolved)
+        each(f.length, all, [&](int k, int q) {
+            pgi_complex<V> &v = x[k * all + q];
+            v = pgi_times(pgi_swapped(v), chirp[k]);
+        });
+    return x;
+}
+
 // ---- elimination, for both back ends ----
 
 // Row k of a mode reads (l + v + s) x_k = l x_(k-1) + v x_(k+1) + r with l, v >= 0, and s >= 0 what does not couple:
@@ -13046,10 +13183,12 @@ static int64_t pgi_columns(const pg_solver *s, int axis)
     return range[1] - range[0];
 }
 
-// Bytes of a pair of columns in the buffer.
+static pgi_fourier pgi_fourier_of(const pgi_series &s);
+
+// Bytes of a pair of columns in a tile, before and after a stage.
 static size_t pgi_pair_bytes(const pg_solver *s, const pgi_series &q)
 {
-    return (size_t)q.length * (size_t)q.count * 2 * pgi_cycle_element(s->desc.flags);
+    return 4 * (size_t)pgi_fourier_of(q).size * (size_t)q.count * pgi_cycle_element(s->desc.flags);
 }
 
 static int pgi_is_transformed(const pgi_direct &d, int axis) { return d.along[axis].series[0].kind != PGI_IDENTITY; }
@@ -13062,15 +13201,6 @@ static void pgi_extent_at_pass(const pg_solver *s, int axis, int n[3])
         const int before = d.convolution.some && a != axis && d.convolution.turn[a] < d.convolution.turn[axis];
         n[a] = before ? d.along[a].series[0].n : s->work.n[a];
     }
-}
-
-static void pgi_forget_direct(pg_solver *s)
-{
-#if PGI_GPU
-    for (int q = 0; q < 6; q++)
-        if (s->has_fft[q / 3][q % 3]) cufftDestroy(s->fft[q / 3][q % 3]);
-#endif
-    (void)s;
 }
 
 #if PGI_GPU
@@ -13087,13 +13217,6 @@ static int pgi_own_planes(const pg_solver *s)
     return pgi_is_split(s) ? s->parts[0].hi - s->parts[0].lo : s->work.n[2];
 }
 
-static void pgi_check_cufft(pg_solver *s, cufftResult e, const char *what, int line)
-{
-    if (e != CUFFT_SUCCESS)
-        pgi_fail(s, e == CUFFT_ALLOC_FAILED ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
-                 "%s failed at line %d of poisson_gpu.cu: cuFFT's result %d", what, line, (int)e);
-}
-#define PGI_CUFFT(s, call) ((s)->failed == PG_OK ? pgi_check_cufft(s, call, #call, __LINE__) : (void)0)
 #endif
 
 // The CPU's buffer: a tile of columns a slot, before and after a step of its transform, or in double for elimination.
@@ -13111,7 +13234,7 @@ static void pgi_plan_tiles(pg_solver *s)
         const size_t between =
             pass.kind != PGI_THERE_AND_BACK ? 0 : PGI_TILE * (size_t)series.n * pgi_cycle_element(s->desc.flags);
         const size_t bytes = pass.kind != PGI_ELIMINATE
-                                 ? PGI_TILE * pgi_pair_bytes(s, series) + between    // in and out
+                                 ? PGI_TILE / 2 * pgi_pair_bytes(s, series) + between
                              : columns == 1 ? pgi_line_tile<1>::bytes(series.n)
                                             : pgi_line_tile<PGI_TILE>::bytes(series.n);
         if (bytes > d->slot_bytes) d->slot_bytes = bytes;
@@ -13806,6 +13929,46 @@ template <class T> static void pgi_layout_green(pgi_green_fft *c, pgi_arena *are
     });
 }
 
+// The transforms of tiles, without their tables.
+static pgi_fourier pgi_fourier_of(const pgi_series &s)
+{
+    pgi_fourier f;
+    memset(&f, 0, sizeof f);
+    f.length = f.size = s.length, f.count = s.count;
+    if (pgi_largest_factor(f.length) > PGI_LARGE_RADIX)
+        for (f.size = 2 * f.length - 1; pgi_largest_factor(f.size) > PGI_RADIX;) f.size++;
+    for (int rest = f.size, radix = 8, stages = 0; rest > 1;)
+        if (rest % radix == 0)
+            f.radix[stages++] = (unsigned char)radix, rest /= radix;
+        else
+            radix = radix == 8 ? 4 : radix == 4 ? 2 : radix == 2 ? 3 : radix + 2;
+    return f;
+}
+
+// Their tables: roots of unity, and of a convolution the chirp exp(-pi i k^2 / length) and its inverse, transformed.
+template <class T> static void pgi_layout_fourier(pg_solver *s, pgi_arena *arena, pgi_fourier *f)
+{
+    typedef pgi_complex<double> number;
+    const int length = f->length, size = f->size;
+    const auto root = [&](int k) { return pgi_root(k, size); };
+    const auto chirp = [&](int k) { return pgi_root((int64_t)k * k % (2 * (int64_t)length), 2 * (int64_t)length); };
+    f->roots = pgi_take_roots<T>(arena, size, root);
+    if (size == length) return;
+    const size_t bytes = 3 * (size_t)size * sizeof(number);
+    number *const x = arena->mirror ? (number *)malloc(bytes) : NULL, *filter = x;
+    if (arena->mirror && !x) return pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", bytes);
+    if (x) {
+        pgi_fourier plain = *f;
+        plain.length = size, plain.count = 1, plain.roots = x + 2 * size;
+        memset(x, 0, bytes);
+        for (int k = 0; k < length; k++) x[k] = x[(size - k) % size] = pgi_scaled(pgi_conjugate(chirp(k)), 1.0 / size);
+        for (int k = 0; k < size; k++) x[2 * size + k] = root(k);
+        filter = pgi_transform_tile<double>(plain, 1, x, x + size, pgi_in_turn());
+    }
+    f->chirp = pgi_take_roots<T>(arena, length + size, [&](int k) { return k < length ? chirp(k) : filter[k - length]; });
+    free(x);
+}
+
 // Twiddles and roots of unity of the transforms along an axis.
 template <class T> static void pgi_layout_transforms(pg_solver *s, pgi_arena *arena, pgi_transforms *along)
 {
@@ -13817,7 +13980,8 @@ template <class T> static void pgi_layout_transforms(pg_solver *s, pgi_arena *ar
         series[0].twiddle = series[1].twiddle = pgi_take_roots<T>(arena, length + 1, [&](int64_t k) {
             return type4 ? pgi_root(8 * k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
         });
-    if (!s->cuda) along->roots = pgi_take_roots<T>(arena, length, [&](int k) { return pgi_root(k, length); });
+    along->fourier = pgi_fourier_of(*series);
+    pgi_layout_fourier<T>(s, arena, &along->fourier);
 }
 
 // Which mode a row of coefficients is.
@@ -14116,12 +14280,7 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
         const int64_t before = pgi_is_split(s) ? s->parts[0].lo * d->between.sk : 0;
         d->between.base = block ? block - before * (int64_t)element : NULL;
     }
-    d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
     d->lines.marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
-#if PGI_GPU
-    for (int q = 0; q < 6; q++)
-        if (s->has_fft[q / 3][q % 3] && d->work) PGI_CUFFT(s, cufftSetWorkArea(s->fft[q / 3][q % 3], d->work));
-#endif
 }
 
 // The plane beyond a face: of the problem at hand, which is known when kernels run, or the first of all.
@@ -14153,81 +14312,10 @@ static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_
 
 // ---- the CPU ----
 
-// A stage of radix P of the complex transform of a tile of columns: `rest` is what is left of the length, in as many
-// groups of `side` numbers; x to y (Stockham's order: P. N. Swarztrauber 1984).
-template <int P, class T, class V>
-static void pgi_cpu_stage(const pgi_complex<T> *roots, int length, int rest, const pgi_complex<V> *x, pgi_complex<V> *y)
-{
-    const int m = rest / P, side = length / rest;
-    for (int j = 0; j < m; j++) {
-        pgi_complex<T> w[P];
-        for (int k = 1; k < P; k++) w[k] = roots[(int64_t)j * k * side];
-        for (int q = 0; q < side; q++) {
-            pgi_complex<V> v[P], *const out = y + (int64_t)P * j * side + q;
-            for (int r = 0; r < P; r++) v[r] = x[((int64_t)j + (int64_t)m * r) * side + q];
-            pgi_butterfly<P>(v);
-            out[0] = v[0];
-            for (int k = 1; k < P; k++) out[k * side] = pgi_times(v[k], w[k]);
-        }
-    }
-}
-
-// The same of any odd prime p, whose sums and differences of mirror images take the place of x.
-template <class T, class V> static void pgi_cpu_prime_stage(const pgi_complex<T> *roots, int length, int rest, int p,
-                                                            pgi_complex<V> *x, pgi_complex<V> *y)
-{
-    const int m = rest / p, side = length / rest;
-    for (int j = 0; j < m; j++)
-        for (int q = 0; q < side; q++) {
-            const auto in = [&](int r) -> pgi_complex<V> & { return x[((int64_t)j + (int64_t)m * r) * side + q]; };
-            const auto put = [&](int k, const pgi_complex<V> &v) {
-                y[((int64_t)p * j + k) * side + q] = pgi_times(v, roots[(int64_t)j * k * side]);
-            };
-            pgi_complex<V> all = in(0);
-            for (int r = 1; r <= p / 2; r++) {
-                const pgi_complex<V> low = in(r), high = in(p - r);
-                in(r) = pgi_sum(low, high);
-                in(p - r) = pgi_difference(low, high);
-                all = pgi_sum(all, in(r));
-            }
-            put(0, all);
-            for (int k = 1; k <= p / 2; k++) {
-                pgi_complex<V> a = in(0), b = {};
-                for (int r = 1, power = 0; r <= p / 2; r++) {
-                    power = power + k < p ? power + k : power + k - p;
-                    const pgi_complex<T> w = roots[(int64_t)power * (length / p)];
-                    a = pgi_sum(a, pgi_scaled(in(r), w.x));
-                    b = pgi_sum(b, pgi_scaled(in(p - r), -w.y));
-                }
-                put(k, pgi_minus_i(a, b));
-                put(p - k, pgi_plus_i(a, b));
-            }
-        }
-}
-
-// The complex transform of a tile of columns, x to y or back: returns where it ends.
 template <class T, class V>
-PGI_WIDE static pgi_complex<V> *pgi_cpu_fourier(const pgi_complex<T> *roots, int length, pgi_complex<V> *x,
-                                                pgi_complex<V> *y)
+PGI_WIDE static pgi_complex<V> *pgi_cpu_transform_numbers(const pgi_fourier &f, pgi_complex<V> *x, pgi_complex<V> *y)
 {
-    for (int rest = length, prime = 5, radix; rest > 1; rest /= radix) {
-        while (rest % prime && rest % 4 && rest % 3 && rest % 2)
-            prime = (int64_t)prime * prime > rest ? rest : prime + 2;
-        radix = rest % 8 == 0 ? 8 : rest % 4 == 0 ? 4 : rest % 2 == 0 ? 2 : rest % 3 == 0 ? 3 : prime;
-        switch (radix) {
-        case 8: pgi_cpu_stage<8>(roots, length, rest, x, y); break;
-        case 4: pgi_cpu_stage<4>(roots, length, rest, x, y); break;
-        case 2: pgi_cpu_stage<2>(roots, length, rest, x, y); break;
-        case 3: pgi_cpu_stage<3>(roots, length, rest, x, y); break;
-        case 5: pgi_cpu_stage<5>(roots, length, rest, x, y); break;
-        case 7: pgi_cpu_stage<7>(roots, length, rest, x, y); break;
-        default: pgi_cpu_prime_stage(roots, length, rest, radix, x, y);
-        }
-        pgi_complex<V> *const swap = x;
-        x = y;
-        y = swap;
-    }
-    return x;
+    return pgi_transform_tile<T>(f, 1, x, y, pgi_in_turn());
 }
 
 // A tile of columns: half of them are real parts of what is transformed, the others imaginary.
@@ -14235,19 +14323,15 @@ template <class T> using pgi_tile_number = pgi_complex<pgi_lanes<T, PGI_TILE / 2
 template <class T> using pgi_tile_columns = pgi_column_block<T, pgi_tile_number<T>>;
 template <class T> using pgi_tile_rhs = pgi_rhs_columns<T, pgi_tile_number<T>>;
 
-// Transforms back are transforms there of swapped numbers.
 template <class T, class In, class Out> static void pgi_cpu_transform_tile(const pgi_series &series,
-                                                                           const pgi_complex<T> *roots, const In &in,
+                                                                           const pgi_fourier &f, const In &in,
                                                                            const Out &out, char *memory)
 {
     typedef pgi_tile_number<T> number;
-    const int64_t length = series.length, total = length * series.count;
-    number *const x = (number *)memory, *const y = x + total, *result = x;
-    const pgi_numbers<number> put = {x, 1, length, series.inverse};
+    number *const x = (number *)memory, *const y = x + f.size * f.count;
+    const pgi_numbers<number> put = {x, f.count, 1, series.inverse};
     for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, in, put);
-    for (int q = 0; q < series.count; q++)
-        result = pgi_cpu_fourier(roots, series.length, x + q * length, y + q * length) - q * length;
-    const pgi_numbers<number> at = {result, 1, length, series.inverse};
+    const pgi_numbers<number> at = {pgi_cpu_transform_numbers<T>(f, x, y), f.count, 1, series.inverse};
     for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, out);
 }
 
@@ -14270,6 +14354,8 @@ static void pgi_transform_kernels(pg_solver *s, const pgi_line *l, int axis, dou
     number *const sums = (number *)malloc(bytes);
     if (!sums) return pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", bytes);
     pgi_complex<double> *const roots = (pgi_complex<double> *)(sums + room), *const twiddle = roots + length;
+    pgi_fourier f = pgi_fourier_of(series);    // of small factors, see pgi_plan_padding
+    f.roots = roots;
     for (int k = 0; k < series.length; k++) roots[k] = pgi_root(k, series.length);
     for (int k = 0; k <= series.length; k++) twiddle[k] = pgi_root(k, 4 * (int64_t)series.length);
     series.twiddle = twiddle;
@@ -14282,7 +14368,7 @@ static void pgi_transform_kernels(pg_solver *s, const pgi_line *l, int axis, dou
             return v;
         };
         const auto out = [&](int k, const number &v) { sums[k] = v; };
-        pgi_cpu_transform_tile<double>(series, roots, in, out, (char *)(sums + even.n));
+        pgi_cpu_transform_tile<double>(series, f, in, out, (char *)(sums + even.n));
         for (int k = 0; k < size; k++) {    // split: even frequencies, then odd ones
             const int mode = !split ? pgi_mode_in_row(along, k) : 2 * k < size ? 2 * k : 2 * k - size;
             pgi_mode_angle(&padded, mode, &p, &period);
@@ -14345,7 +14431,6 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, const pgi_direct
 {
     const pgi_direct &d = s->direct;
     const pgi_transforms &along = d.along[pass.axis];
-    const pgi_complex<T> *const roots = (const pgi_complex<T> *)along.roots;
     const pgi_beside beside = pgi_beside_out(s, pass);
     int64_t range[2];
     const int64_t each = pgi_range_of_blocks(s, pass.n, pass.axis, PGI_TILE, range);
@@ -14353,12 +14438,12 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, const pgi_direct
         const pgi_tile_rhs<T> in(pgi_box_of(l, T()), from, pass.axis, pass.n, first, range[1], each, pgi_span_in(d, pass));
         const pgi_tile_columns<T> out(to, pass.axis, pass.n, first, range[1], each, pgi_span_out(d, pass), &beside);
         if (pass.kind != PGI_THERE_AND_BACK)
-            return pgi_cpu_transform_tile<T>(along.series[pass.kind], roots, in, out, memory);
+            return pgi_cpu_transform_tile<T>(along.series[pass.kind], along.fourier, in, out, memory);
         pgi_tile_number<T> *const between =
-            (pgi_tile_number<T> *)(memory + PGI_TILE * pgi_pair_bytes(s, along.series[0]));
+            (pgi_tile_number<T> *)(memory + PGI_TILE / 2 * pgi_pair_bytes(s, along.series[0]));
         const pgi_tile_coefficients<T> coefficients = {between, d.lines, in.columns.place, pass.axis};
-        pgi_cpu_transform_tile<T>(along.series[0], roots, in, coefficients, memory);
-        pgi_cpu_transform_tile<T>(along.series[1], roots, coefficients, out, memory);
+        pgi_cpu_transform_tile<T>(along.series[0], along.fourier, in, coefficients, memory);
+        pgi_cpu_transform_tile<T>(along.series[1], along.fourier, coefficients, out, memory);
     });
 }
 
@@ -14503,46 +14588,57 @@ template <class T> static void pgi_cpu_direct_pass(pg_solver *s, const pgi_level
 // ---- the GPU ----
 #if PGI_GPU
 
-// Pairs of columns, from `first` on, between the grid and the buffer, and the steps there from element to element of a
-// transform, from transform to transform of a pair and from pair to pair.
-struct pgi_chunk {
-    int axis, contiguous, n[3];    // n: of the grid
+// A tile of `wide` pairs of columns of a GPU. long_ones: in the buffer, where shared memory has no room for it.
+struct pgi_gpu_tiles {
+    int axis, n[3], wide;    // n: of the grid
     pgi_span in, out;
-    unsigned pairs;
-    int64_t first, columns, each;    // columns: the end of all; each: see pgi_column_block
-    int64_t element, transform, pair;
+    pgi_beside beside;
+    int64_t first, columns, each, tiles;    // columns: the end of all; each: see pgi_column_block
 };
 
-// Neighbouring threads read and write neighbours.
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, const __grid_constant__ pgi_chunk c,
-                      pgi_complex<T> *buffer)
+// Transforms along an axis: the step before, complex transforms, the step after   Output: to, which may be from, and
+// ghosts   Block: a tile, pairs of columns side by side   Shared: two copies of a tile, or none with BUFFERED
+template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TILE_THREADS)
+    pgi_tile_kernel(const __grid_constant__ pgi_series series, const __grid_constant__ pgi_fourier f, pgi_box<T> b,
+                    pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_gpu_tiles c, pgi_complex<T> *buffer)
 {
-    const unsigned steps = (unsigned)pgi_steps(series, 0), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
-    const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
-    if (pair >= c.pairs || m >= steps) return;
-    const pgi_rhs_columns<T, pgi_complex<T>> get(b, from, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.each,
-                                                   c.in);
-    const pgi_numbers<pgi_complex<T>> put = {buffer + pair * c.pair, c.element, c.transform, 0};
-    pgi_step_before<T>(series, (int)m, get, put);
+    typedef pgi_complex<T> number;
+    PGI_DYNAMIC_SHARED(number, shared);
+    const int all = f.count * c.wide, pair = (int)threadIdx.x % c.wide, lane = (int)threadIdx.x / c.wide,
+              lanes = PGI_TILE_THREADS / c.wide, copy = f.size * all;
+    number *const x = BUFFERED ? buffer + 2 * (int64_t)blockIdx.x * copy : shared;
+    for (int64_t tile = blockIdx.x; tile < c.tiles; tile += gridDim.x) {
+        const int64_t first = c.first + 2 * (tile * c.wide + pair);
+        const pgi_rhs_columns<T, number> in(b, from, c.axis, c.n, first, c.columns, c.each, c.in);
+        const pgi_column_block<T, number> out(to, c.axis, c.n, first, c.columns, c.each, c.out, &c.beside);
+        const pgi_numbers<number> put = {x + pair, all, c.wide, series.inverse};
+        for (int m = lane; m < pgi_steps(series, 0); m += lanes) pgi_step_before<T>(series, m, in, put);
+        __syncthreads();
+        number *const result = pgi_transform_tile<T>(f, c.wide, x, x + copy, pgi_by_block());
+        const pgi_numbers<number> at = {result + pair, all, c.wide, series.inverse};
+        for (int m = lane; m < pgi_steps(series, 1); m += lanes) pgi_step_after<T>(series, m, at, out);
+        __syncthreads();
+    }
 }
 
+// The completed right-hand side   Moves 2 words a point   Covers one a thread   Overlap: in place
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_after_kernel(pgi_series series, pgi_grid to, const __grid_constant__ pgi_chunk c, pgi_complex<T> *buffer)
+    pgi_stage_kernel(pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_direct_pass pass, int64_t first,
+                     int64_t columns)
 {
-    const unsigned steps = (unsigned)pgi_steps(series, 1), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
-    const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
-    if (pair >= c.pairs || m >= steps) return;
-    const pgi_column_block<T, pgi_complex<T>> put(to, c.axis, c.n, c.first + 2 * (int64_t)pair, c.columns, c.each, c.out);
-    const pgi_numbers<pgi_complex<T>> at = {buffer + pair * c.pair, c.element, c.transform, 0};
-    pgi_step_after<T>(series, (int)m, at, put);
+    const int64_t e = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x, column = first + e / pass.n[pass.axis];
+    const int i = (int)(e % pass.n[pass.axis]);
+    const pgi_span all = {0, pass.n[pass.axis]};
+    if (column >= columns) return;
+    const pgi_rhs_columns<T, T> in(b, from, pass.axis, pass.n, column, columns, 0, all);
+    const pgi_column_block<T, T> out(to, pass.axis, pass.n, column, columns, 0, all);
+    out(i, in(i));
 }
 
 #endif
 #else
 
 // PG_DIRECT is refused before any of these is called.
-static void pgi_forget_direct(pg_solver *) {}
 static void pgi_layout_direct(pg_solver *, pgi_arena *) {}
 static void pgi_solve_direct(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid) {}
 static pg_status pgi_check_shift(const pg_solver *, double) { return PG_OK; }
@@ -17167,60 +17263,53 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3], int problems)
     return 1;
 }
 
-static void pgi_execute(pg_solver *s, cufftHandle fft, int inverse, pgi_complex<double> *x)
-{
-    cufftDoubleComplex *const z = (cufftDoubleComplex *)x;
-    PGI_CUFFT(s, cufftExecZ2Z(fft, z, z, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
-}
-static void pgi_execute(pg_solver *s, cufftHandle fft, int inverse, pgi_complex<float> *x)
-{
-    cufftComplex *const z = (cufftComplex *)x;
-    PGI_CUFFT(s, cufftExecC2C(fft, z, z, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
-}
-
 static int64_t pgi_blocks(int64_t threads) { return (threads + PGI_BLOCK - 1) / PGI_BLOCK; }
 
-// Takes the columns of an axis, as many at a time as the buffer holds, there and back, with cuFFT's transforms between,
-// if any.
 template <class T>
-static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
+static void pgi_cuda_stage(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
 {
-    const pgi_transforms &along = s->direct.along[pass.axis];
-    const pgi_series &series = along.series[pass.kind == PGI_BACKWARD];
-    const int plan = s->together > 1;
-    const int64_t pairs = along.pairs[plan], length = series.length, count = series.count;
     int64_t range[2];
-    const int64_t each = pgi_range_of_blocks(s, pass.n, pass.axis, 2, range);
-    // Transforms along x are contiguous in the buffer, others lie side by side.
-    const pgi_span in = pgi_span_in(s->direct, pass), out = pgi_span_out(s->direct, pass);
-    const pgi_beside beside = pgi_beside_out(s, pass);
-    pgi_chunk c = {pass.axis,
-                   pass.axis == 0,
-                   {pass.n[0], pass.n[1], pass.n[2]},
-                   in,
-                   out,
-                   (unsigned)pairs,
-                   range[0],
-                   range[1],
-                   each,
-                   count * pairs,
-                   pairs,
-                   1};
-    if (c.contiguous) c.element = 1, c.transform = length, c.pair = count * length;
-    pgi_complex<T> *const buffer = (pgi_complex<T> *)s->direct.buffer;
-    if (pass.kind != PGI_STAGE) PGI_CUFFT(s, cufftSetStream(s->fft[plan][pass.axis], s->stream));
-    for (; c.first < range[1]; c.first += 2 * pairs) {
-        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 0)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
-                   pgi_box_of(l, T()), from, c, buffer);
-        if (pass.kind != PGI_STAGE) pgi_execute(s, s->fft[plan][pass.axis], series.inverse, buffer);
-        const pgi_grid grid[3] = {to, beside.ghost[0], beside.ghost[1]};
-        for (int q = 0; q < 3; q++) {
-            c.out = q == 0 ? out : pgi_span{q == 1 ? out.first - 1 : out.first + out.count, 1};
-            if (q == 0 || grid[q].base)
-                PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 1)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
-                           grid[q], c, buffer);
-        }
-    }
+    pgi_range_of_columns(s, pass.n, pass.axis, range);
+    PGI_LAUNCH(s, pgi_blocks((range[1] - range[0]) * pass.n[pass.axis]), dim3(PGI_BLOCK), pgi_stage_kernel<T>,
+               pgi_box_of(l, T()), from, to, pass, range[0], range[1]);
+}
+
+// Tiles of the columns of a pass, as wide as there is room for and all multiprocessors have some. Returns the bytes of
+// one.
+static int64_t pgi_cut_tiles(const pg_solver *s, const pgi_direct_pass &pass, pgi_gpu_tiles *c)
+{
+    const int element = (int)pgi_cycle_element(s->desc.flags);
+    const int64_t bytes = (int64_t)pgi_pair_bytes(s, s->direct.along[pass.axis].series[0]);
+    int64_t range[2];
+    memset(c, 0, sizeof *c);
+    c->axis = pass.axis;
+    for (int a = 0; a < 3; a++) c->n[a] = pass.n[a];
+    c->each = pgi_range_of_blocks(s, pass.n, pass.axis, 2, range);
+    c->first = range[0], c->columns = range[1];
+    const int64_t pairs = (range[1] - range[0] + 1) / 2;
+    const int least = PGI_TILE_LEAST / (2 * element);
+    const auto narrower = [&]() {
+        return c->wide * bytes > (c->wide > least ? (int)PGI_TILE_BYTES : s->shared_limit) ||
+               pairs < (int64_t)c->wide * s->multiprocessors;
+    };
+    for (c->wide = PGI_TILE_LINE / (2 * element); c->wide > 1 && narrower();) c->wide /= 2;
+    if (bytes > s->shared_limit) c->wide = least;
+    c->tiles = (pairs + c->wide - 1) / c->wide;
+    return c->wide * bytes;
+}
+
+template <class T>
+static void pgi_cuda_tiles(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_transforms &along = d.along[pass.axis];
+    pgi_gpu_tiles c;
+    const int64_t bytes = pgi_cut_tiles(s, pass, &c), room = (int64_t)d.buffer_bytes / bytes;
+    const int buffered = bytes > s->shared_limit;
+    c.in = pgi_span_in(d, pass), c.out = pgi_span_out(d, pass), c.beside = pgi_beside_out(s, pass);
+    PGI_LAUNCH_SHARED(s, buffered && c.tiles > room ? room : c.tiles, dim3(PGI_TILE_THREADS), buffered ? 0 : bytes,
+                      (buffered ? pgi_tile_kernel<T, 1> : pgi_tile_kernel<T, 0>), along.series[pass.kind == PGI_BACKWARD],
+                      along.fourier, pgi_box_of(l, T()), from, to, c, (pgi_complex<T> *)d.buffer);
 }
 
 // With checks the mean has been subtracted before, and is reported.
@@ -17427,29 +17516,12 @@ template <class T> static void pgi_cuda_direct_pass(pg_solver *s, const pgi_leve
     case PGI_PLANE_BY_MODES:
     case PGI_PLANE_PROGRAM: pgi_cuda_small2d<T>(s, from, to, pass.kind == PGI_PLANE_PROGRAM); return;
     }
-    if (s->direct.along[pass.axis].fft.radix)
+    if (pass.kind == PGI_STAGE)
+        pgi_cuda_stage<T>(s, l, pass, from, to);
+    else if (s->direct.along[pass.axis].fft.radix)
         pgi_launch_fft<T>(s, l, pass, from, to);
     else
-        pgi_cuda_chunks<T>(s, l, pass, from, to);
-}
-
-// cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
-static size_t pgi_make_fft(pg_solver *s, int plan, int a)
-{
-    const pgi_series &q = s->direct.along[a].series[0];
-    const int contiguous = a == 0, batch = (int)(s->direct.along[a].pairs[plan] * q.count);
-    int length = q.length, *const has = &s->has_fft[plan][a];
-    cufftHandle *const fft = &s->fft[plan][a];
-    size_t bytes = 0;
-    if (*has) cufftDestroy(*fft);
-    *has = 0;
-    PGI_CUFFT(s, cufftCreate(fft));
-    *has = s->failed == PG_OK;
-    PGI_CUFFT(s, cufftSetAutoAllocation(*fft, 0));
-    PGI_CUFFT(s, cufftMakePlanMany(*fft, 1, &length, &length, contiguous ? 1 : batch, contiguous ? length : 1,
-                                   &length, contiguous ? 1 : batch, contiguous ? length : 1,
-                                   pgi_cycles_in_f32(s->desc.flags) ? CUFFT_C2C : CUFFT_Z2Z, batch, &bytes));
-    return bytes;
+        pgi_cuda_tiles<T>(s, l, pass, from, to);
 }
 
 // Rows of u that begin within sectors of memory cost more than a grid of rows that do not, where there is room. Its
@@ -17466,7 +17538,7 @@ static void pgi_plan_between(pg_solver *s, double grid)
                        : s->staged ? s->work.n[0] % sector
                                    : s->work.stride_u[0] % sector || s->work.stride_u[1] % sector;
     if (skewed && d->pass[d->passes - 1].kind == PGI_BACKWARD &&
-        (double)(d->buffer_bytes + d->work_bytes + d->marks_bytes) + bytes < 1.1 * grid)
+        (double)(d->buffer_bytes + d->marks_bytes) + bytes < 1.1 * grid)
         d->between = {NULL, 0, sj, sk, problem};
 }
 
@@ -17483,40 +17555,21 @@ static void pgi_plan_elimination(pg_solver *s)
     d->marks_bytes = split ? 0 : (size_t)((n - 1) / PGI_LINE_BLOCK * columns * 2) * sizeof(double);
 }
 
-// How many columns cuFFT takes at a time, and what it needs for that. allowed: bytes of the buffer. Returns whether
-// fewer would do.
-static int pgi_plan_chunks(pg_solver *s, double allowed)
+// Tiles that shared memory has no room for stay in the L2 cache of large devices and within 0.12 grids.
+static void pgi_plan_buffer(pg_solver *s, double grid)
 {
     pgi_direct *const d = &s->direct;
-    const int batch = s->together;
-    int reducible = 0;
-    d->buffer_bytes = d->work_bytes = 0;
-    for (int e = 0; e < d->passes * (batch > 1 ? 2 : 1); e++) {
-        const int q = e % d->passes, plan = e / d->passes;
-        const int a = d->pass[q].axis, copies = d->pass[q].kind == PGI_STAGE;
-        pgi_transforms *const along = &d->along[a];
-        if ((d->pass[q].kind != PGI_FORWARD && !copies) || along->fft.radix) continue;
-        const size_t bytes = pgi_pair_bytes(s, along->series[0]);
-        int64_t range[2];
-        s->together = plan ? batch : 1;
-        pgi_range_of_blocks(s, d->pass[q].n, a, 2, range);
-        s->together = batch;
-        const int64_t pairs = (range[1] - range[0] + 1) / 2;
-        const double fit =
-            fmin(allowed / (double)bytes, 1e9 / along->series[0].n);    // elements are numbered in 32 bits
-        const int64_t most = fit < 1 ? 1 : (int64_t)fit;
-        const int64_t chunks = (pairs + most - 1) / most;
-        along->pairs[plan] = (pairs + chunks - 1) / chunks;
-        reducible += along->pairs[plan] > 1;
-        const size_t work = copies ? 0 : pgi_make_fft(s, plan, a);
-        if (along->pairs[plan] * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)along->pairs[plan] * bytes;
-        if (work > d->work_bytes) d->work_bytes = work;
+    for (int q = 0; q < d->passes; q++) {
+        pgi_gpu_tiles c;
+        if ((d->pass[q].kind != PGI_FORWARD && d->pass[q].kind != PGI_BACKWARD) || d->along[d->pass[q].axis].fft.radix)
+            continue;
+        const int64_t bytes = pgi_cut_tiles(s, d->pass[q], &c), most = (int64_t)(fmax(0.12 * grid, 40e6) / (double)bytes),
+                      some = c.tiles < s->multiprocessors ? c.tiles : s->multiprocessors;
+        const size_t all = (size_t)((some < most ? some : most > 1 ? most : 1) * bytes);
+        if (bytes > s->shared_limit && all > d->buffer_bytes) d->buffer_bytes = all;
     }
-    return reducible;
 }
 
-// The buffer and cuFFT's work area stay in the L2 cache of large devices and within 0.12 grids, or make up for the
-// launches of small problems.
 static pg_status pgi_plan_gpu_passes(pg_solver *s)
 {
     pgi_direct *d = &s->direct;
@@ -17535,14 +17588,7 @@ static pg_status pgi_plan_gpu_passes(pg_solver *s)
     }
     if (d->lines.line < 0) d->lines.constant *= d->lines.scale;
     d->reports_mean = !pgi_is_split(s);
-    const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
-    double allowed = budget;
-    for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
-        const int reducible = pgi_plan_chunks(s, allowed);
-        const double used = (double)(d->buffer_bytes + d->work_bytes);
-        if (used <= budget || !reducible) break;
-        allowed *= fmin(0.9, budget / used);
-    }
+    pgi_plan_buffer(s, grid);
     if (!s->mixed && s->work.n[1] > 1 && !d->convolution.some) pgi_plan_between(s, grid);
     return s->failed;
 }
@@ -29185,7 +29231,6 @@ PG_API void pg_destroy(pg_solver *s)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
     }
 #endif
-    pgi_forget_direct(s);
     const int pending = s->comm && s->comm->pending;
     pgi_comm_close(s->comm);    // other GPUs write to the workspace until then
     const pg_allocator a = pgi_allocator_of(s);
