@@ -12278,7 +12278,8 @@ static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get 
         from[0] = s.sine ? n - 1 - m : m, from[1] = !two ? -1 : s.sine ? n - 1 - mirror : mirror;
     }
     decltype(get(0)) v[4];
-    for (int q = 0; q < takes; q++) v[q] = from[q] < 0 ? decltype(get(0))() : get(from[q]);
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) v[q] = q >= takes || from[q] < 0 ? decltype(get(0))() : get(from[q]);
     switch (s.kind) {
     case PGI_HERMITIAN:
     case PGI_DCT3:
@@ -12402,7 +12403,7 @@ template <class T, class N> struct pgi_column_block {
     PGI_HD int is_number(int i) const
     {
 #ifdef __CUDA_ARCH__
-        return together && (uintptr_t)(column[0] + i * stride) % sizeof(N) == 0;
+        return WIDE > 1 && together && (uintptr_t)(column[0] + i * stride) % sizeof(N) == 0;
 #else
         return (void)i, together;
 #endif
@@ -12463,10 +12464,10 @@ template <class T, class N> struct pgi_rhs_columns {
           nz(n[2]), mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
     {
     }
-    PGI_HD N operator()(int index) const
+    PGI_HD N operator()(int index) const { return completed(index, columns(index)); }
+    PGI_HD N completed(int index, N v) const
     {
-        N v = columns(index);
-        if (!columns.has(index)) return v;
+        if ((!mask && mean == 0) || !columns.has(index)) return v;
         const int own = index - columns.window.first;
         PGI_UNROLLED
         for (int q = 0; q < columns.WIDE; q++) {
@@ -12534,9 +12535,12 @@ static PGI_HD inline void pgi_stage(const pgi_complex<T> *roots, int turn, int r
         PGI_UNROLLED
         for (int r = 0; r < P; r++) v[r] = x[(j + rows * r) * side + q];
         pgi_butterfly<P>(v);
-        out[0] = v[0];
+        if (j > 0) {
+            PGI_UNROLLED
+            for (int k = 1; k < P; k++) v[k] = pgi_times(v[k], roots[j * k * turn]);
+        }
         PGI_UNROLLED
-        for (int k = 1; k < P; k++) out[k * side] = pgi_times(v[k], roots[j * k * turn]);
+        for (int k = 0; k < P; k++) out[k * side] = v[k];
     });
 }
 
@@ -14588,7 +14592,7 @@ template <class T> static void pgi_cpu_direct_pass(pg_solver *s, const pgi_level
 // ---- the GPU ----
 #if PGI_GPU
 
-// A tile of `wide` pairs of columns of a GPU. long_ones: in the buffer, where shared memory has no room for it.
+// A tile of `wide` pairs of columns of a GPU.
 struct pgi_gpu_tiles {
     int axis, n[3], wide;    // n: of the grid
     pgi_span in, out;
@@ -14596,27 +14600,44 @@ struct pgi_gpu_tiles {
     int64_t first, columns, each, tiles;    // columns: the end of all; each: see pgi_column_block
 };
 
-// Transforms along an axis: the step before, complex transforms, the step after   Output: to, which may be from, and
-// ghosts   Block: a tile, pairs of columns side by side   Shared: two copies of a tile, or none with BUFFERED
-template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TILE_THREADS)
+// A transform along an axis: the step before, complex transforms and the step after   Output: to, which may be from, and
+// ghosts   Block: a tile; many loads of a thread are under way at once   Shared: two copies of a tile, or, BUFFERED, none
+template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TILE_THREADS, 3)
     pgi_tile_kernel(const __grid_constant__ pgi_series series, const __grid_constant__ pgi_fourier f, pgi_box<T> b,
                     pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_gpu_tiles c, pgi_complex<T> *buffer)
 {
     typedef pgi_complex<T> number;
+    enum { LOADS = 8 };
     PGI_DYNAMIC_SHARED(number, shared);
-    const int all = f.count * c.wide, pair = (int)threadIdx.x % c.wide, lane = (int)threadIdx.x / c.wide,
-              lanes = PGI_TILE_THREADS / c.wide, copy = f.size * all;
-    number *const x = BUFFERED ? buffer + 2 * (int64_t)blockIdx.x * copy : shared;
+    const int wide = c.wide, all = f.count * wide, copy = f.size * all, thread = (int)threadIdx.x;
+    const int pair = thread % wide, row = thread / wide, rows = PGI_TILE_THREADS / wide;
+    const int run = c.axis == 0 ? 8 : 1, column = thread / run % (2 * wide);    // neighbours in memory
+    const int line = thread % run + thread / (run * 2 * wide) * run, lines = rows / 2;
+    number *const x = BUFFERED ? buffer + 2 * (int64_t)blockIdx.x * copy : shared, *const y = x + copy;
     for (int64_t tile = blockIdx.x; tile < c.tiles; tile += gridDim.x) {
-        const int64_t first = c.first + 2 * (tile * c.wide + pair);
-        const pgi_rhs_columns<T, number> in(b, from, c.axis, c.n, first, c.columns, c.each, c.in);
-        const pgi_column_block<T, number> out(to, c.axis, c.n, first, c.columns, c.each, c.out, &c.beside);
-        const pgi_numbers<number> put = {x + pair, all, c.wide, series.inverse};
-        for (int m = lane; m < pgi_steps(series, 0); m += lanes) pgi_step_before<T>(series, m, in, put);
+        const int64_t at = c.first + 2 * tile * wide + column;
+        const pgi_rhs_columns<T, T> in(b, from, c.axis, c.n, at, c.columns, c.each, c.in);
+        for (int i = line; i < series.n; i += LOADS * lines) {
+            T v[LOADS];
+            PGI_UNROLLED
+            for (int q = 0; q < LOADS; q++) v[q] = in.columns(i + q * lines);
+            PGI_UNROLLED
+            for (int q = 0; q < LOADS; q++)
+                if (i + q * lines < series.n)
+                    ((T *)y)[(i + q * lines) * 2 * wide + column] = in.completed(i + q * lines, v[q]);
+        }
         __syncthreads();
-        number *const result = pgi_transform_tile<T>(f, c.wide, x, x + copy, pgi_by_block());
-        const pgi_numbers<number> at = {result + pair, all, c.wide, series.inverse};
-        for (int m = lane; m < pgi_steps(series, 1); m += lanes) pgi_step_after<T>(series, m, at, out);
+        const auto get = [&](int i) { return y[i * wide + pair]; };
+        const pgi_numbers<number> before = {x + pair, all, wide, series.inverse};
+        for (int m = row; m < pgi_steps(series, 0); m += rows) pgi_step_before<T>(series, m, get, before);
+        __syncthreads();
+        number *const result = pgi_transform_tile<T>(f, wide, x, y, pgi_by_block()), *const values = result == x ? y : x;
+        const auto put = [&](int i, const number &v) { values[i * wide + pair] = v; };
+        const pgi_numbers<number> after = {result + pair, all, wide, series.inverse};
+        for (int m = row; m < pgi_steps(series, 1); m += rows) pgi_step_after<T>(series, m, after, put);
+        __syncthreads();
+        const pgi_column_block<T, T> out(to, c.axis, c.n, at, c.columns, c.each, c.out, &c.beside);
+        for (int i = line; i < series.n; i += lines) out(i, ((const T *)values)[i * 2 * wide + column]);
         __syncthreads();
     }
 }
