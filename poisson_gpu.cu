@@ -12467,7 +12467,7 @@ template <class T, class N> struct pgi_rhs_columns {
     PGI_HD N operator()(int index) const { return completed(index, columns(index)); }
     PGI_HD N completed(int index, N v) const
     {
-        if ((!mask && mean == 0) || !columns.has(index)) return v;
+        if (!columns.has(index)) return v;
         const int own = index - columns.window.first;
         PGI_UNROLLED
         for (int q = 0; q < columns.WIDE; q++) {
@@ -14617,15 +14617,17 @@ template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TI
     for (int64_t tile = blockIdx.x; tile < c.tiles; tile += gridDim.x) {
         const int64_t at = c.first + 2 * tile * wide + column;
         const pgi_rhs_columns<T, T> in(b, from, c.axis, c.n, at, c.columns, c.each, c.in);
+        const auto value = [&](number *tile, int i) -> T & { return ((T *)tile)[i * 2 * wide + column]; };
         for (int i = line; i < series.n; i += LOADS * lines) {
             T v[LOADS];
             PGI_UNROLLED
             for (int q = 0; q < LOADS; q++) v[q] = in.columns(i + q * lines);
             PGI_UNROLLED
             for (int q = 0; q < LOADS; q++)
-                if (i + q * lines < series.n)
-                    ((T *)y)[(i + q * lines) * 2 * wide + column] = in.completed(i + q * lines, v[q]);
+                if (i + q * lines < series.n) value(y, i + q * lines) = v[q];
         }
+        if (in.mask || in.mean != 0)
+            for (int i = line; i < series.n; i += lines) value(y, i) = in.completed(i, value(y, i));
         __syncthreads();
         const auto get = [&](int i) { return y[i * wide + pair]; };
         const pgi_numbers<number> before = {x + pair, all, wide, series.inverse};
@@ -14637,7 +14639,7 @@ template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TI
         for (int m = row; m < pgi_steps(series, 1); m += rows) pgi_step_after<T>(series, m, after, put);
         __syncthreads();
         const pgi_column_block<T, T> out(to, c.axis, c.n, at, c.columns, c.each, c.out, &c.beside);
-        for (int i = line; i < series.n; i += lines) out(i, ((const T *)values)[i * 2 * wide + column]);
+        for (int i = line; i < series.n; i += lines) out(i, value(values, i));
         __syncthreads();
     }
 }
