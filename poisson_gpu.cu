@@ -12564,15 +12564,16 @@ static PGI_HD inline void pgi_prime_stage(const pgi_complex<T> *roots, int turn,
         const int j = row / groups, first = row % groups * K;
         const pgi_complex<V> *const in = x + j * side + q;
         pgi_complex<V> a[K], b[K], *const out = y + p * j * side + q;
-        int power[K];
+        int angle[K];
         PGI_UNROLLED
-        for (int c = 0; c < K; c++) a[c] = in[0], b[c] = pgi_complex<V>(), power[c] = 0;
+        for (int c = 0; c < K; c++) a[c] = in[0], b[c] = pgi_complex<V>(), angle[c] = 0;
         for (int r = 1; r <= half; r++) {
             const pgi_complex<V> sum = in[rows * r * side], difference = in[rows * (p - r) * side];
             PGI_UNROLLED
             for (int c = 0; c < K; c++) {
-                power[c] += power[c] + first + c < p ? first + c : first + c - p;
-                const pgi_complex<T> w = roots[power[c] * rows * turn];
+                angle[c] += (first + c) * rows * turn;
+                angle[c] -= angle[c] < p * rows * turn ? 0 : p * rows * turn;
+                const pgi_complex<T> w = roots[angle[c]];
                 a[c] = pgi_sum(a[c], pgi_scaled(sum, w.x));
                 b[c] = pgi_sum(b[c], pgi_scaled(difference, -w.y));
             }
@@ -13187,12 +13188,10 @@ static int64_t pgi_columns(const pg_solver *s, int axis)
     return range[1] - range[0];
 }
 
-static pgi_fourier pgi_fourier_of(const pgi_series &s);
-
 // Bytes of a pair of columns in a tile, before and after a stage.
-static size_t pgi_pair_bytes(const pg_solver *s, const pgi_series &q)
+static size_t pgi_pair_bytes(const pg_solver *s, const pgi_fourier &f)
 {
-    return 4 * (size_t)pgi_fourier_of(q).size * (size_t)q.count * pgi_cycle_element(s->desc.flags);
+    return 4 * (size_t)f.size * (size_t)f.count * pgi_cycle_element(s->desc.flags);
 }
 
 static int pgi_is_transformed(const pgi_direct &d, int axis) { return d.along[axis].series[0].kind != PGI_IDENTITY; }
@@ -13238,7 +13237,7 @@ static void pgi_plan_tiles(pg_solver *s)
         const size_t between =
             pass.kind != PGI_THERE_AND_BACK ? 0 : PGI_TILE * (size_t)series.n * pgi_cycle_element(s->desc.flags);
         const size_t bytes = pass.kind != PGI_ELIMINATE
-                                 ? PGI_TILE / 2 * pgi_pair_bytes(s, series) + between
+                                 ? PGI_TILE / 2 * pgi_pair_bytes(s, d->along[pass.axis].fourier) + between
                              : columns == 1 ? pgi_line_tile<1>::bytes(series.n)
                                             : pgi_line_tile<PGI_TILE>::bytes(series.n);
         if (bytes > d->slot_bytes) d->slot_bytes = bytes;
@@ -13276,17 +13275,36 @@ static pg_status pgi_check_shift(const pg_solver *s, double alpha)
     return PG_OK;
 }
 
-// The largest prime factor of the transforms along an axis.
-static int pgi_line_factor(const pgi_line *l)
+static int pgi_largest_factor(int length)
 {
-    int length = l->n > 1 ? pgi_series_of(l, 0).length : 1, largest = 1;
+    int largest = 1;
     for (int p = 2; length > 1; p = (int64_t)p * p > length ? length : p + 1)
         for (; length % p == 0; length /= p) largest = p;
     return largest;
 }
 
+// The largest prime factor of the transforms along an axis.
+static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l, 0).length) : 1; }
+
+// The transforms of tiles, without their tables.
+static pgi_fourier pgi_fourier_of(const pgi_series &s)
+{
+    pgi_fourier f;
+    memset(&f, 0, sizeof f);
+    f.length = f.size = s.length, f.count = s.count;
+    if (s.kind == PGI_IDENTITY) return f;
+    if (pgi_largest_factor(f.length) > PGI_LARGE_RADIX)
+        for (f.size = 2 * f.length - 1; pgi_largest_factor(f.size) > PGI_RADIX;) f.size++;
+    for (int rest = f.size, radix = 8, stages = 0; rest > 1;)
+        if (rest % radix == 0 && (radix < 8 || rest % 32 != 16))    // 4 and 4 rather than 8 and 2
+            f.radix[stages++] = (unsigned char)radix, rest /= radix;
+        else
+            radix = radix == 8 ? 4 : radix == 4 ? 2 : radix == 2 ? 3 : radix + 2;
+    return f;
+}
+
 // What a transform along an axis costs, per value: on the CPU the largest radix, as stages of small ones cost little; on
-// the GPU measured by that of a length of small factors, as cuFFT takes a detour where a prime factor is large (L.
+// the GPU measured by that of a length of small factors, as a large prime factor takes a detour by a convolution (L.
 // Bluestein 1970).
 static double pgi_transform_work(const pg_desc *d, const pgi_line *l)
 {
@@ -13614,6 +13632,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3])
 #endif
     if (!d->convolution.some) pgi_plan_passes(s, line, solver, axis);
     pgi_warn_of_lengths(s, line);
+    for (int a = 0; a < 3; a++) s->direct.along[a].fourier = pgi_fourier_of(s->direct.along[a].series[0]);
 #if PGI_GPU
     if (s->cuda) return pgi_plan_gpu_passes(s);
 #endif
@@ -13933,23 +13952,8 @@ template <class T> static void pgi_layout_green(pgi_green_fft *c, pgi_arena *are
     });
 }
 
-// The transforms of tiles, without their tables.
-static pgi_fourier pgi_fourier_of(const pgi_series &s)
-{
-    pgi_fourier f;
-    memset(&f, 0, sizeof f);
-    f.length = f.size = s.length, f.count = s.count;
-    if (pgi_largest_factor(f.length) > PGI_LARGE_RADIX)
-        for (f.size = 2 * f.length - 1; pgi_largest_factor(f.size) > PGI_RADIX;) f.size++;
-    for (int rest = f.size, radix = 8, stages = 0; rest > 1;)
-        if (rest % radix == 0)
-            f.radix[stages++] = (unsigned char)radix, rest /= radix;
-        else
-            radix = radix == 8 ? 4 : radix == 4 ? 2 : radix == 2 ? 3 : radix + 2;
-    return f;
-}
-
-// Their tables: roots of unity, and of a convolution the chirp exp(-pi i k^2 / length) and its inverse, transformed.
+// The tables of tiles: roots of unity, and of a convolution the chirp exp(-pi i k^2 / length) and its inverse,
+// transformed.
 template <class T> static void pgi_layout_fourier(pg_solver *s, pgi_arena *arena, pgi_fourier *f)
 {
     typedef pgi_complex<double> number;
@@ -13984,7 +13988,6 @@ template <class T> static void pgi_layout_transforms(pg_solver *s, pgi_arena *ar
         series[0].twiddle = series[1].twiddle = pgi_take_roots<T>(arena, length + 1, [&](int64_t k) {
             return type4 ? pgi_root(8 * k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
         });
-    along->fourier = pgi_fourier_of(*series);
     pgi_layout_fourier<T>(s, arena, &along->fourier);
 }
 
@@ -14444,7 +14447,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, const pgi_direct
         if (pass.kind != PGI_THERE_AND_BACK)
             return pgi_cpu_transform_tile<T>(along.series[pass.kind], along.fourier, in, out, memory);
         pgi_tile_number<T> *const between =
-            (pgi_tile_number<T> *)(memory + PGI_TILE / 2 * pgi_pair_bytes(s, along.series[0]));
+            (pgi_tile_number<T> *)(memory + PGI_TILE / 2 * pgi_pair_bytes(s, along.fourier));
         const pgi_tile_coefficients<T> coefficients = {between, d.lines, in.columns.place, pass.axis};
         pgi_cpu_transform_tile<T>(along.series[0], along.fourier, in, coefficients, memory);
         pgi_cpu_transform_tile<T>(along.series[1], along.fourier, coefficients, out, memory);
@@ -17302,7 +17305,7 @@ static void pgi_cuda_stage(pg_solver *s, const pgi_level *l, const pgi_direct_pa
 static int64_t pgi_cut_tiles(const pg_solver *s, const pgi_direct_pass &pass, pgi_gpu_tiles *c)
 {
     const int element = (int)pgi_cycle_element(s->desc.flags);
-    const int64_t bytes = (int64_t)pgi_pair_bytes(s, s->direct.along[pass.axis].series[0]);
+    const int64_t bytes = (int64_t)pgi_pair_bytes(s, s->direct.along[pass.axis].fourier);
     int64_t range[2];
     memset(c, 0, sizeof *c);
     c->axis = pass.axis;

@@ -7,25 +7,10 @@
 static const pgi_ops *stages_ops;    // all the operations
 static int stages_kept;
 
-#if PGI_GPU
-template <class T> static void stages_reorder(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from,
-                                              pgi_grid to)
-{
-    pgi_cuda_chunks<T>(s, l, {PGI_STAGE, pass.axis}, from, to);
-}
-#endif
-
 static void stages_pass(pg_solver *s, const pgi_level *l, const pgi_direct_pass &pass, pgi_rhs from, pgi_grid to)
 {
     const int transforms = pass.kind == PGI_FORWARD || pass.kind == PGI_BACKWARD;
-    if (stages_kept & (transforms ? STAGE_TRANSFORM : STAGE_MIDDLE)) {
-        stages_ops->direct_pass(s, l, pass, from, to);
-        return;
-    }
-#if PGI_GPU
-    if (!(stages_kept & STAGE_REORDERING) || !transforms || !s->cuda || s->direct.along[pass.axis].fft.radix) return;
-    (s->desc.flags & PG_F32 ? stages_reorder<float> : stages_reorder<double>)(s, l, pass, from, to);
-#endif
+    if (stages_kept & (transforms ? STAGE_TRANSFORM : STAGE_MIDDLE)) stages_ops->direct_pass(s, l, pass, from, to);
 }
 
 pg_status stages_run(pg_solver *s, int kept, int solves)
@@ -84,7 +69,6 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
     const pgi_direct &d = s->direct;
     plan->middle = d.lines.line >= 0 ? "tridiagonal" : s->cuda ? "transform, division" : "division";
     plan->reorders = 0;
-    for (int a = 0; a < 3; a++) plan->reorders |= s->cuda && pgi_is_transformed(d, a) && !d.along[a].fft.radix;
     *solver = s;
     return PG_OK;
 }
