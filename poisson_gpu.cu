@@ -12500,9 +12500,9 @@ template <class V> struct pgi_numbers {
 
 // ---- complex transforms of tiles, for both back ends ----
 
-// Number m of transform t of column c of a tile stands at (m * count + t) * wide + c. So the first stage has count * wide
-// numbers side by side, and every other one as many times more as the radices before it are (Stockham's order: P. N.
-// Swarztrauber 1984). A stage takes x to y, where each(rows, side, f) calls f(row, place) for all rows of so many places.
+// Number m of transform t of column c of a tile stands at (m * count + t) * wide + c. So all transforms are one whose
+// first stage has count * wide numbers side by side, in Stockham's order (P. N. Swarztrauber 1984). A stage takes x to
+// y; each(rows, side, f) calls f(row, place) for all rows of so many places.
 
 struct pgi_in_turn {
     template <class F> void operator()(int rows, int side, const F &f) const
@@ -12516,7 +12516,8 @@ struct pgi_by_block {    // some a thread; then all are done
     template <class F> __device__ void operator()(int rows, int side, const F &f) const
     {
         const unsigned all = (unsigned)rows * (unsigned)side;
-        for (unsigned e = threadIdx.x; e < all; e += blockDim.x) f((int)(e / (unsigned)side), (int)(e % (unsigned)side));
+        for (unsigned e = threadIdx.x; e < all; e += blockDim.x)
+            f((int)(e / (unsigned)side), (int)(e % (unsigned)side));
         __syncthreads();
     }
 };
@@ -12598,16 +12599,16 @@ static PGI_HD inline pgi_complex<V> *pgi_transform_tile(const pgi_fourier &f, in
                                                         pgi_complex<V> *y, const Each &each)
 {
     const pgi_complex<T> *const roots = (const pgi_complex<T> *)f.roots, *const chirp = (const pgi_complex<T> *)f.chirp,
-                               *const filter = chirp + f.length;
+                                *const filter = chirp + f.length;
     enum { AT_ONCE = sizeof(V) > sizeof(double) ? 1 : 4 };    // a thread of a GPU has many registers
     const int all = f.count * wide, convolved = f.size > f.length;
     for (int pass = 0; pass <= convolved; pass++) {
         if (convolved)
             each(f.size, all, [&](int k, int q) {
                 pgi_complex<V> &v = x[k * all + q];
-                v = pass              ? pgi_swapped(pgi_times(v, filter[k]))
+                v = pass           ? pgi_swapped(pgi_times(v, filter[k]))
                     : k < f.length ? pgi_times(v, chirp[k])
-                                      : pgi_complex<V>();
+                                   : pgi_complex<V>();
             });
         for (int stage = 0, turn = 1; f.radix[stage]; turn *= f.radix[stage++]) {
             const int radix = f.radix[stage], rows = f.size / turn / radix, side = turn * all;
@@ -13303,8 +13304,11 @@ static pgi_fourier pgi_fourier_of(const pgi_series &s)
     return f;
 }
 
-// What a transform along an axis costs, per value: on the CPU the largest radix, as stages of small ones cost little; on
-// the GPU measured by that of a length of small factors, as a large prime factor takes a detour by a convolution (L.
+// The largest prime factor of the transforms along an axis.
+static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l, 0).length) : 1; }
+
+// What a transform along an axis costs, per value: on the CPU the largest radix, as stages of small ones cost little;
+// on the GPU measured by that of a length of small factors, as a large prime factor takes a detour by a convolution (L.
 // Bluestein 1970).
 static double pgi_transform_work(const pg_desc *d, const pgi_line *l)
 {
@@ -13952,8 +13956,7 @@ template <class T> static void pgi_layout_green(pgi_green_fft *c, pgi_arena *are
     });
 }
 
-// The tables of tiles: roots of unity, and of a convolution the chirp exp(-pi i k^2 / length) and its inverse,
-// transformed.
+// Their tables: roots of unity; of a convolution the chirp exp(-pi i k^2 / length) and its inverse, transformed.
 template <class T> static void pgi_layout_fourier(pg_solver *s, pgi_arena *arena, pgi_fourier *f)
 {
     typedef pgi_complex<double> number;
@@ -13964,7 +13967,8 @@ template <class T> static void pgi_layout_fourier(pg_solver *s, pgi_arena *arena
     if (size == length) return;
     const size_t bytes = 3 * (size_t)size * sizeof(number);
     number *const x = arena->mirror ? (number *)malloc(bytes) : NULL, *filter = x;
-    if (arena->mirror && !x) return pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", bytes);
+    if (arena->mirror && !x)
+        return pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", bytes);
     if (x) {
         pgi_fourier plain = *f;
         plain.length = size, plain.count = 1, plain.roots = x + 2 * size;
@@ -13973,7 +13977,8 @@ template <class T> static void pgi_layout_fourier(pg_solver *s, pgi_arena *arena
         for (int k = 0; k < size; k++) x[2 * size + k] = root(k);
         filter = pgi_transform_tile<double>(plain, 1, x, x + size, pgi_in_turn());
     }
-    f->chirp = pgi_take_roots<T>(arena, length + size, [&](int k) { return k < length ? chirp(k) : filter[k - length]; });
+    f->chirp =
+        pgi_take_roots<T>(arena, length + size, [&](int k) { return k < length ? chirp(k) : filter[k - length]; });
     free(x);
 }
 
@@ -14603,8 +14608,8 @@ struct pgi_gpu_tiles {
     int64_t first, columns, each, tiles;    // columns: the end of all; each: see pgi_column_block
 };
 
-// A transform along an axis: the step before, complex transforms and the step after   Output: to, which may be from, and
-// ghosts   Block: a tile; many loads of a thread are under way at once   Shared: two copies of a tile, or, BUFFERED, none
+// A transform along an axis: the step before, complex transforms, the step after   Output: to, which may be from, and
+// ghosts   Block: a tile; a thread has many loads under way   Shared: two copies of a tile, or none: BUFFERED
 template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TILE_THREADS, 3)
     pgi_tile_kernel(const __grid_constant__ pgi_series series, const __grid_constant__ pgi_fourier f, pgi_box<T> b,
                     pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_gpu_tiles c, pgi_complex<T> *buffer)
@@ -14636,7 +14641,8 @@ template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TI
         const pgi_numbers<number> before = {x + pair, all, wide, series.inverse};
         for (int m = row; m < pgi_steps(series, 0); m += rows) pgi_step_before<T>(series, m, get, before);
         __syncthreads();
-        number *const result = pgi_transform_tile<T>(f, wide, x, y, pgi_by_block()), *const values = result == x ? y : x;
+        number *const result = pgi_transform_tile<T>(f, wide, x, y, pgi_by_block());
+        number *const values = result == x ? y : x;
         const auto put = [&](int i, const number &v) { values[i * wide + pair] = v; };
         const pgi_numbers<number> after = {result + pair, all, wide, series.inverse};
         for (int m = row; m < pgi_steps(series, 1); m += rows) pgi_step_after<T>(series, m, after, put);
@@ -14649,8 +14655,8 @@ template <class T, int BUFFERED> static __global__ void __launch_bounds__(PGI_TI
 
 // The completed right-hand side   Moves 2 words a point   Covers one a thread   Overlap: in place
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_stage_kernel(pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_direct_pass pass, int64_t first,
-                     int64_t columns)
+    pgi_stage_kernel(pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_direct_pass pass,
+                     int64_t first, int64_t columns)
 {
     const int64_t e = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x, column = first + e / pass.n[pass.axis];
     const int i = (int)(e % pass.n[pass.axis]);
@@ -17334,8 +17340,9 @@ static void pgi_cuda_tiles(pg_solver *s, const pgi_level *l, const pgi_direct_pa
     const int buffered = bytes > s->shared_limit;
     c.in = pgi_span_in(d, pass), c.out = pgi_span_out(d, pass), c.beside = pgi_beside_out(s, pass);
     PGI_LAUNCH_SHARED(s, buffered && c.tiles > room ? room : c.tiles, dim3(PGI_TILE_THREADS), buffered ? 0 : bytes,
-                      (buffered ? pgi_tile_kernel<T, 1> : pgi_tile_kernel<T, 0>), along.series[pass.kind == PGI_BACKWARD],
-                      along.fourier, pgi_box_of(l, T()), from, to, c, (pgi_complex<T> *)d.buffer);
+                      (buffered ? pgi_tile_kernel<T, 1> : pgi_tile_kernel<T, 0>),
+                      along.series[pass.kind == PGI_BACKWARD], along.fourier, pgi_box_of(l, T()), from, to, c,
+                      (pgi_complex<T> *)d.buffer);
 }
 
 // With checks the mean has been subtracted before, and is reported.
@@ -17581,15 +17588,17 @@ static void pgi_plan_elimination(pg_solver *s)
     d->marks_bytes = split ? 0 : (size_t)((n - 1) / PGI_LINE_BLOCK * columns * 2) * sizeof(double);
 }
 
-// Tiles that shared memory has no room for stay in the L2 cache of large devices and within 0.12 grids.
+// Tiles that shared memory has no room for stay in the L2 cache of large devices and within 0.12 grids, or make up for
+// small problems.
 static void pgi_plan_buffer(pg_solver *s, double grid)
 {
     pgi_direct *const d = &s->direct;
+    const double allowed = fmax(0.12 * grid, fmin(1.15 * grid, 40e6));
     for (int q = 0; q < d->passes; q++) {
         pgi_gpu_tiles c;
         if ((d->pass[q].kind != PGI_FORWARD && d->pass[q].kind != PGI_BACKWARD) || d->along[d->pass[q].axis].fft.radix)
             continue;
-        const int64_t bytes = pgi_cut_tiles(s, d->pass[q], &c), most = (int64_t)(fmax(0.12 * grid, 40e6) / (double)bytes),
+        const int64_t bytes = pgi_cut_tiles(s, d->pass[q], &c), most = (int64_t)(allowed / (double)bytes),
                       some = c.tiles < s->multiprocessors ? c.tiles : s->multiprocessors;
         const size_t all = (size_t)((some < most ? some : most > 1 ? most : 1) * bytes);
         if (bytes > s->shared_limit && all > d->buffer_bytes) d->buffer_bytes = all;
