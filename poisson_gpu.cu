@@ -13284,9 +13284,6 @@ static int pgi_largest_factor(int length)
     return largest;
 }
 
-// The largest prime factor of the transforms along an axis.
-static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l, 0).length) : 1; }
-
 // The transforms of tiles, without their tables.
 static pgi_fourier pgi_fourier_of(const pgi_series &s)
 {
