@@ -687,8 +687,8 @@ static const shape stage_shapes[] = {   /* all but 513 have n + 1 a power of two
 };
 enum { STAGE_SHAPES = sizeof stage_shapes / sizeof stage_shapes[0] };
 
-/* Seconds; the last two are not parts of the whole. TRANSFORM_REORDERED: with the reordering. */
-enum { TRANSFORM, MIDDLE, REORDERING, OTHER, PARTS, WHOLE = PARTS, IN_ONE, TRANSFORM_REORDERED, STAGE_TIMES };
+/* Seconds; the last two are not parts of the whole. */
+enum { TRANSFORM, MIDDLE, OTHER, PARTS, WHOLE = PARTS, IN_ONE, STAGE_TIMES };
 
 typedef struct stage_table {
     const shape *shape;
@@ -740,12 +740,9 @@ static const char *time_stages(const shape *s, work *w, double time[STAGE_TIMES]
     if (run_solve(w) != PG_OK) return pg_last_error(w->solver);
     const double whole = time_kept(w, 0), transforms = time_kept(w, STAGE_TRANSFORM);
     const double all = here.cuda ? time_kept(w, STAGE_TRANSFORM | STAGE_MIDDLE) : whole;   /* a CPU does no more */
-    const double reordering = plan->reorders ? time_kept(w, STAGE_REORDERING) : 0;
-    if (whole < 0 || transforms < 0 || all < 0 || reordering < 0) return "a solve failed";
-    time[TRANSFORM_REORDERED] = transforms;
-    time[TRANSFORM] = transforms - reordering;
+    if (whole < 0 || transforms < 0 || all < 0) return "a solve failed";
+    time[TRANSFORM] = transforms;
     time[MIDDLE] = all - transforms;
-    time[REORDERING] = reordering;
     time[OTHER] = whole - all;
     time[WHOLE] = whole;
     if (!plan->in_one_kernel) return NULL;
@@ -769,16 +766,15 @@ static void do_stages_here(stage_table *t, double time[STAGE_TIMES], stages_plan
 
 static const char *stage_name(const stage_table *t, int stage)
 {
-    static const char *const names[] = {"transform", NULL, "reordering", "other", "whole", "in one kernel"};
+    static const char *const names[] = {"transform", NULL, "other", "whole", "in one kernel"};
     return stage == MIDDLE ? t->plan.middle : names[stage];
 }
 
-/* Times of a stage on the CPU over those here; 0: there is nothing to compare. The CPU reorders while it transforms. */
+/* Times of a stage on the CPU over those here; 0: there is nothing to compare. */
 static double stage_speed_up(const stage_table *t, int stage)
 {
-    const double *time = &t->time[stage == TRANSFORM ? TRANSFORM_REORDERED : stage];
     const double cpu = t->cpu[stage == IN_ONE ? WHOLE : stage];
-    return stage == OTHER || stage == REORDERING || cpu == 0 ? 0 : cpu / *time;
+    return stage == OTHER || cpu == 0 ? 0 : cpu / t->time[stage];
 }
 
 static void do_stages(const shape *s)

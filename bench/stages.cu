@@ -54,8 +54,10 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
         pgi_line *const *const line = lines->line[0];
         int other;
         s->direct.small[0].blocks = s->direct.passes = 0;
-        status = pgi_plan_passes(s, line, s->direct.lines.line < 0 ? PGI_THERE_AND_BACK : PGI_ELIMINATE,
-                                 pgi_line_axis(&s->work, line, &other));
+        pgi_plan_passes(s, line, s->direct.lines.line < 0 ? PGI_THERE_AND_BACK : PGI_ELIMINATE,
+                        pgi_line_axis(&s->work, line, &other));
+        for (int a = 0; a < 3; a++) s->direct.along[a].fourier = pgi_fourier_of(s->direct.along[a].series[0]);
+        status = pgi_plan_gpu_passes(s);
         pgi_layout(s, lines, &measure);
         s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     }
@@ -68,7 +70,6 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
     }
     const pgi_direct &d = s->direct;
     plan->middle = d.lines.line >= 0 ? "tridiagonal" : s->cuda ? "transform, division" : "division";
-    plan->reorders = 0;
     *solver = s;
     return PG_OK;
 }

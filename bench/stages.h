@@ -8,13 +8,11 @@
 extern "C" {
 #endif
 
-/* What a run of stages keeps. On a GPU a transform by cuFFT has its columns copied to a buffer and back: with
-   STAGE_TRANSFORM that is part of it, STAGE_REORDERING is that alone. */
-enum { STAGE_TRANSFORM = 1, STAGE_MIDDLE = 2, STAGE_REORDERING = 4 };
+/* What a run of stages keeps. */
+enum { STAGE_TRANSFORM = 1, STAGE_MIDDLE = 2 };
 
 typedef struct stages_plan {
     const char *middle;           /* what comes between the transforms there and those back */
-    int reorders;                 /* some transform is by cuFFT */
     int in_one_kernel;            /* pg_create makes a solver without stages */
 } stages_plan;
 
