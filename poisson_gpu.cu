@@ -14321,12 +14321,6 @@ static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_
 
 // ---- the CPU ----
 
-template <class T, class V>
-PGI_WIDE static pgi_complex<V> *pgi_cpu_transform_numbers(const pgi_fourier &f, pgi_complex<V> *x, pgi_complex<V> *y)
-{
-    return pgi_transform_tile<T>(f, 1, x, y, pgi_in_turn());
-}
-
 // A tile of columns: half of them are real parts of what is transformed, the others imaginary.
 template <class T> using pgi_tile_number = pgi_complex<pgi_lanes<T, PGI_TILE / 2>>;
 template <class T> using pgi_tile_columns = pgi_column_block<T, pgi_tile_number<T>>;
@@ -14340,7 +14334,7 @@ template <class T, class In, class Out> static void pgi_cpu_transform_tile(const
     number *const x = (number *)memory, *const y = x + f.size * f.count;
     const pgi_numbers<number> put = {x, f.count, 1, series.inverse};
     for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, in, put);
-    const pgi_numbers<number> at = {pgi_cpu_transform_numbers<T>(f, x, y), f.count, 1, series.inverse};
+    const pgi_numbers<number> at = {pgi_transform_tile<T>(f, 1, x, y, pgi_in_turn()), f.count, 1, series.inverse};
     for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, out);
 }
 
