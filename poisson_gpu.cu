@@ -6361,6 +6361,7 @@ template <class T> struct pgi_pass : pgi_pass_plan {
     pgi_grid u, out, e, coarse_f;
     pgi_rhs rhs;
     T omega, relative[4];       // relative: the weights of half-sweeps over omega; 0: none is made
+    int unequal;                // some are not 1
     int first;                  // parity of the colour that is relaxed first
     int u_odd[2], f_odd[2];    // skewed: what it says of a row that it is the next one, that its plane is, see pgi_skew
     int z_own[2];              // planes that the tiles divide
@@ -7365,7 +7366,7 @@ template <class P, int NORM> struct pgi_pass_march {
             }
             T w = op.weight_of(r, c);
             if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
-            if (p > 0) w *= tile.a.relative[p];
+            if (p > 0 && tile.a.unequal) w *= tile.a.relative[p];
             fresh[r] = u + residual * w;
             if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
         }
@@ -8041,7 +8042,7 @@ template <class T> struct pgi_restriction_job {
 };
 
 // Threads that a multiprocessor holds, with the registers that a form needs
-template <int FORM> static constexpr int pgi_restriction_threads() { return FORM == PGI_FORM_EVEN ? 768 : 512; }
+template <int FORM> static constexpr int pgi_restriction_threads() { return FORM == PGI_FORM_EVEN ? 640 : 512; }
 
 // What a fine plane contributes to the coarse plane under way and to the one after it; whether it completes the former
 template <class T> struct pgi_contribution {
@@ -8068,6 +8069,7 @@ template <class T> struct pgi_restriction_tile {
         size = pitch * (high > 1 ? high + PGI_TAPS - 1 : 1);
         sums = (T *)shared;
         char *at = (char *)(sums + 2 * size);
+        PGI_UNROLLED
         for (int a = 0; a < 3; a++) {
             const pgi_transfer<T> &t = job.tr.axis[a];
             windows[a] = (int)((int64_t)span[a] * t.nc / t.nf) + 3;
@@ -8083,27 +8085,25 @@ template <class T> struct pgi_restriction_tile {
     __device__ void start(const pgi_box<T> &b, const pgi_restriction_job<T> &job, T *shared)
     {
         const pgi_tiling &h = job.tiling;
-        if (thread() == 0) {
-            layout(job, C * (int)blockDim.x, (int)blockDim.y, shared);
-            pgi_tile_begin(h, blockIdx.x, begin);
-            for (int a = 0; a < 3; a++) {
-                const int first = a == 2 ? h.first : 0, n = a == 2 ? h.end : b.axis[a].n, next = begin[a] + h.own[a];
-                end[a] = next < n && (begin[a] - first) / h.own[a] < h.tiles[a] - 1 ? next : n;
-            }
-            fine_planes = end[2] - begin[2] + job.last;
-            if (!b.axis[2].periodic && fine_planes > b.axis[2].n - begin[2]) fine_planes = b.axis[2].n - begin[2];
-        }
-        __syncthreads();
-        PGI_ROLLED
-        for (int a = 0; a < 3; a++)
+        layout(job, C * (int)blockDim.x, (int)blockDim.y, shared);
+        pgi_tile_begin(h, blockIdx.x, begin);
+        PGI_UNROLLED
+        for (int a = 0; a < 3; a++) {
+            const int first = a == 2 ? h.first : 0, n = a == 2 ? h.end : b.axis[a].n, next = begin[a] + h.own[a];
+            end[a] = next < n && (begin[a] - first) / h.own[a] < h.tiles[a] - 1 ? next : n;
+            PGI_ROLLED
             for (int q = thread(); q < windows[a]; q += threads())
                 window[a][q] = pgi_taps_of(job.tr.axis[a], begin[a], end[a], q);
+        }
+        fine_planes = end[2] - begin[2] + job.last;
+        if (!b.axis[2].periodic && fine_planes > b.axis[2].n - begin[2]) fine_planes = b.axis[2].n - begin[2];
         for (int q = thread(); q < 2 * size; q += threads()) sums[q] = 0;
         for (int q = thread(); q < fine_planes; q += threads()) planes[q] = {{0, 0}, 0};
         __syncthreads();
         for (int q = thread(); q < windows[2] && window[2][q].coarse >= 0; q += threads()) find_planes(q);
-        if (thread() < 2)
-            while (window[thread()][windows[thread()] - 1].coarse < 0) windows[thread()]--;
+        PGI_UNROLLED
+        for (int a = 0; a < 2; a++)
+            while (windows[a] > 0 && window[a][windows[a] - 1].coarse < 0) windows[a]--;
         __syncthreads();
     }
     static __device__ int last_of(const pgi_taps<T> &w)    // fine plane
@@ -8229,7 +8229,7 @@ template <class T, int FORM, int NORM> static __global__ void __launch_bounds__(
 {
     enum { C = 16 / (int)sizeof(T) };
     PGI_DYNAMIC_SHARED(T, shared);
-    __shared__ pgi_restriction_tile<T> tile;
+    pgi_restriction_tile<T> tile;
     tile.start(o.b, job, shared);
     pgi_await();
     int n[3], at[3] = {tile.begin[0] + C * (int)threadIdx.x, tile.begin[1] + (int)threadIdx.y, tile.begin[2]};
@@ -9410,6 +9410,7 @@ template <class T> static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u
     a.omega = (T)omega.first;
     for (int q = 0; q < 2 * sweeps; q++)
         a.relative[q] = q % 2 && omega.first != 0 ? (T)(omega.second / omega.first) : (T)1;
+    for (int q = 0; q < (head == PGI_CORRECTED ? 2 : 4); q++) a.unequal |= a.relative[q] != 1;
     a.first = reversed;
     a.u = u;
     a.out = pgi_other_grid(l, u);
@@ -9563,7 +9564,7 @@ template <class T, int FORM> static int pgi_launch_restriction(pg_solver *s, con
     enum { C = 16 / (int)sizeof(T), TOGETHER = pgi_restriction_threads<FORM>() };
     const pgi_transfers<T> &tr = pgi_transfers_of(l, T());
     const int reach[3] = {pgi_reach(tr.axis[0]), pgi_reach(tr.axis[1]), pgi_reach(tr.axis[2])}, split = l->part.split;
-    const dim3 threads = l->n[1] == 1 ? dim3(256) : reach[1] > 0 ? dim3(16, 16) : dim3(32, TOGETHER / 64);
+    const dim3 threads = l->n[1] == 1 ? dim3(256) : reach[1] > 0 ? dim3(16, TOGETHER / 32) : dim3(32, TOGETHER / 64);
     pgi_restriction_job<T> job = {};
     job.tr = tr, job.g = {{u, f}}, job.coarse = coarse->f, job.last = reach[2], job.split = split;
     job.edge[0] = job.edge[1] = -1, job.partials = s->partials, job.state = s->state;

@@ -1,7 +1,7 @@
 /* poisson_gpu - solve  alpha*u - div(beta grad u) = f  on box grids in 1D, 2D and 3D, on an NVIDIA
    GPU or on the CPU; MIT or public domain. Two files, this header (C99, C++) and poisson_gpu.cu:
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu     takes minutes
-       nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp
+       nvcc main.c poisson_gpu.o -Xcompiler -fopenmp
        c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                       CPU, without CUDA
        cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
    -ffast-math is allowed. In C++ write  pg_desc desc{};  for {0}. A whole program:
@@ -450,7 +450,7 @@ MEMORY, STREAMS, THREADS   Nothing is allocated after pg_create. Host arrays on 
    On a CPU OpenMP has a thread for 32768 unknowns at most; beside programs that want the cores too,
    set OMP_WAIT_POLICY=passive before the program starts: threads that wait then give theirs away.
 SWITCHES of compilation. What is left out is refused by name: PG_NO_F32 (and PG_MIXED),
-   PG_NO_DIRECT (and cuFFT), PG_NO_KRYLOV, PG_NO_CELLS, PG_NO_DENSE, PG_NO_RANKS, PG_NO_CUDA.
+   PG_NO_DIRECT, PG_NO_KRYLOV, PG_NO_CELLS, PG_NO_DENSE, PG_NO_RANKS, PG_NO_CUDA.
    Others: PG_USE_MPI, PG_USE_NCCL, PG_NO_PEERS (bench/README.md), PG_NO_CONDITIONAL, PG_API. */
 #endif /* POISSON_GPU_H */
 /* LICENCE - choose either.

@@ -8,7 +8,7 @@
 
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -I. -DPG_SAMPLE_CUDA -x cu -c samples/cavity.c -o cavity.o
-       nvcc -Xcompiler -fopenmp cavity.o poisson_gpu.o -o cavity -lcufft
+       nvcc -Xcompiler -fopenmp cavity.o poisson_gpu.o -o cavity
 
    With MPI several ranks, each with a slab of the box, find the same flow. Compile as without a GPU, but by mpicxx and
    mpicc with -DPG_USE_MPI, and

@@ -9,7 +9,7 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -I. -DPG_SAMPLE_CUDA -DPG_SAMPLE_PNG -x cu \
             -c samples/smoke.c -o smoke.o
-       nvcc -Xcompiler -fopenmp smoke.o poisson_gpu.o -o smoke -lcufft -lpng
+       nvcc -Xcompiler -fopenmp smoke.o poisson_gpu.o -o smoke -lpng
 
    With MPI several ranks share the work and find the same flow. Compile as without a GPU, but by mpicxx and mpicc with
    -DPG_USE_MPI, and

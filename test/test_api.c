@@ -1429,7 +1429,7 @@ static void long_uniform_axes_are_described_at_once(void **state)
     desc.backend = backend_or_skip(state);
     for (int q = 0; q < 7 * 3; q++) {
         size_t bytes;
-        if (desc.backend == PG_CUDA && flags[q / 3] == PG_DIRECT) continue;    /* what cuFFT plans takes its time */
+        if (desc.backend == PG_CUDA && flags[q / 3] == PG_DIRECT) continue;    /* its tables take their time */
         const clock_t begin = clock();
         desc.n[0] = 1 << 28, desc.h[0] = 1, set_choice(&desc, flags[q / 3]);
         set_ends(&desc, 0, ends[q % 3]);

@@ -136,15 +136,15 @@ def _sources():
 
 
 def _compiler():
-    """The command, as the header has it, and the libraries, which come after the files."""
+    """The command, as the header has it."""
     nvcc = shutil.which('nvcc') or shutil.which('/usr/local/cuda/bin/nvcc')
     smi = shutil.which('nvidia-smi')
     if nvcc and smi and subprocess.run([smi, '-L'], capture_output=True).stdout.strip():
-        return [nvcc, '-O3', '-std=c++17', '-arch=native', '-Xcompiler', '-fopenmp,-fPIC', '-shared'], ['-lcufft']
+        return [nvcc, '-O3', '-std=c++17', '-arch=native', '-Xcompiler', '-fopenmp,-fPIC', '-shared']
     named = shlex.split(os.environ.get('CXX', ''))
     for words in [named] if named else [['c++'], ['g++'], ['clang++']]:
         if shutil.which(words[0]):
-            return words + ['-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared'], []
+            return words + ['-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared']
     if named:
         raise ImportError('CXX is %s, but there is no %s' % (os.environ['CXX'], named[0]))
     raise ImportError('no compiler (nvcc or c++) was found to make the library; name one in CXX, or name a library in '
@@ -153,7 +153,7 @@ def _compiler():
 
 def _build():
     """The library from the cache, or made and put there."""
-    files, (command, libraries) = _sources(), _compiler()
+    files, command = _sources(), _compiler()
     digest = hashlib.sha256(' '.join(command).encode())
     for name in files:
         with open(name, 'rb') as file:
@@ -172,7 +172,7 @@ def _build():
         raise ImportError('the library cannot be put into %s; name another folder in XDG_CACHE_HOME, or a library in '
                           'POISSON_GPU_LIBRARY' % folder)
     part = '%s.%d' % (target, os.getpid())
-    command += [files[0], '-o', part] + libraries
+    command += [files[0], '-o', part]
     print('poisson_gpu: once, some minutes with nvcc, else about one:', ' '.join(command), file=sys.stderr, flush=True)
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
