@@ -12465,7 +12465,11 @@ template <class T, class N> struct pgi_rhs_columns {
           nz(n[2]), mean(pgi_mean_of<T>(rhs, b.state)), mask(pgi_face_mask(rhs, b.state))
     {
     }
-    PGI_HD N operator()(int index) const { return completed(index, columns(index)); }
+    PGI_HD N operator()(int index) const
+    {
+        const N v = columns(index);
+        return mask || mean != 0 ? completed(index, v) : v;
+    }
     PGI_HD N completed(int index, N v) const
     {
         if (!columns.has(index)) return v;
