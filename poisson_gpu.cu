@@ -5536,10 +5536,14 @@ static __device__ __forceinline__ char *pgi_first_of(const pgi_grid &g, int q, c
     return plane + (at.i + at.j * g.sj) * pgi_bytes_of<T, POINT>(q);
 }
 template <class T, class POINT>
-static __device__ __forceinline__ void pgi_ask_for_next(const pgi_grid &g, int q, const char *p, int planes)
+static __device__ __forceinline__ void pgi_ask_for_next(const pgi_vectors &g, char *const (&p)[POINT::VECTORS],
+                                                        int planes)
 {
-    if ((POINT::READ | POINT::PRODUCT) >> q & 1)
-        pgi_ask_for(p + (q == 0 && POINT::PRODUCT ? planes + 1 : planes) * g.sk * pgi_bytes_of<T, POINT>(q));
+    PGI_UNROLLED
+    for (int q = 0; q < POINT::VECTORS; q++)
+        if ((POINT::READ | POINT::PRODUCT) >> q & 1)
+            pgi_ask_for(p[q] +
+                        (q == 0 && POINT::PRODUCT ? planes + 1 : planes) * g.v[q].sk * pgi_bytes_of<T, POINT>(q));
 }
 
 // Columns of a march, from plane to plane. by: see pgi_byte_tables
@@ -5580,8 +5584,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
     int wet = 0;    // in a brick with fluid
     const auto ask = [&](int k) {
         if (k + 2 + EARLY >= t.k1) return;
-        PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) pgi_ask_for_next<T, point>(g.v[q], q, p[q], 1 + EARLY);
+        pgi_ask_for_next<T, point>(g, p, 1 + EARLY);
         if (OPERATOR) a.ask_for(o, (index)(c + plane));
     };
     const auto recur = [&](int k) {
@@ -8156,11 +8159,9 @@ template <class T> struct pgi_restriction_tile {
 };
 
 // The columns of a thread. live: they are there; own: and the tile's own. NORM: sums up what its own points have.
-template <class T, int FORM, int WHOLE, int NORM>
-static __device__ __forceinline__ void pgi_restrict_columns(const typename pgi_operand<T, FORM>::type &o,
-                                                            const pgi_restriction_job<T> &job,
-                                                            const pgi_restriction_tile<T> &tile, const pgi_march_at &at,
-                                                            int live, int own, double *sum_of_norm)
+template <class T, int FORM, int WHOLE, int NORM> static __device__ __forceinline__ void pgi_restrict_tile_columns(
+    const typename pgi_operand<T, FORM>::type &o, const pgi_restriction_job<T> &job,
+    const pgi_restriction_tile<T> &tile, const pgi_march_at &at, int live, int own, double *sum_of_norm)
 {
     typedef pgi_row_access<T, WHOLE> access;
     enum { C = access::C };
@@ -8250,9 +8251,9 @@ template <class T, int FORM, int NORM> static __global__ void __launch_bounds__(
     double norm = 0;
     if (pgi_rows_fit<T, pgi_of_residual<T>>(job.g, n[1]) && !(o.mask() & touched) &&
         (n[0] % C == 0 || tile.begin[0] + C * (int)blockDim.x <= n[0]))
-        pgi_restrict_columns<T, FORM, 1, NORM>(o, job, tile, points, live, own, &norm);
+        pgi_restrict_tile_columns<T, FORM, 1, NORM>(o, job, tile, points, live, own, &norm);
     else
-        pgi_restrict_columns<T, FORM, 0, NORM>(o, job, tile, points, live, own, &norm);
+        pgi_restrict_tile_columns<T, FORM, 0, NORM>(o, job, tile, points, live, own, &norm);
     if (NORM) pgi_finish_norm(norm, job.partials, job.state);
 }
 
