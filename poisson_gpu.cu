@@ -8032,7 +8032,8 @@ template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_tr
     return row;
 }
 
-// A tile restricts the windows that begin in its own points, from a block's: some more.
+// Tiles of fine points, a block for each. A tile restricts the windows that begin in its own points, which are fewer
+// than its block has where windows reach beyond.
 template <class T> struct pgi_restriction_job {
     pgi_transfers<T> tr;
     pgi_vectors g;    // u and f
@@ -8058,7 +8059,7 @@ template <class T> struct pgi_contribution {
 template <class T> struct pgi_restriction_tile {
     enum { C = 16 / (int)sizeof(T) };
     typedef pgi_lanes<T, C> values;
-    int begin[3], end[3], fine_planes;    // of its own points; and those beyond that reach into its windows
+    int begin[3], end[3], fine_planes;    // of its own points; all planes that its windows reach
     int windows[3], pitch, size;          // along each axis; of a plane of sums
     pgi_taps<T> *window[3];
     pgi_contribution<T> *planes;
@@ -8115,7 +8116,8 @@ template <class T> struct pgi_restriction_tile {
         while (last > 0 && w.w[last] == 0) last--;
         return w.first + last;
     }
-    // What window q has from planes: from those of the window before it as well, it is the next one.
+    // Gives planes the weights that window q has for them. While the window before it is not complete, it is the next
+    // one.
     __device__ void find_planes(int q)
     {
         const pgi_taps<T> &w = window[2][q];
@@ -8902,8 +8904,7 @@ struct pgi_range {
     int first, end, most;
 };
 
-// Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few
-// planes a tile fill the device, many spare the steps before the first one: the least work in sequence counts.
+// Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`.
 static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const pgi_range &range,
                               const int own[2], int side_by_side, int most, double steps_a_plane, int steps_before,
                               int resident)
@@ -8913,16 +8914,8 @@ static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3],
     h->tiles[1] = (n[1] + own[1] - 1) / own[1];
     h->own[0] = (n[0] + h->tiles[0] * side_by_side - 1) / (h->tiles[0] * side_by_side);    // as equal as can be
     h->own[1] = (n[1] + h->tiles[1] - 1) / h->tiles[1];
-    h->own[2] = 1;
     const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], together = (int64_t)s->multiprocessors * resident;
-    double best = 1e300;
-    for (int planes = 1; planes <= most; planes++) {
-        const int64_t blocks = columns * ((range.most + planes - 1) / planes);
-        const double cost = (double)pgi_rounds(blocks, together) * (planes * steps_a_plane + steps_before);
-        if (cost > best) continue;
-        best = cost;
-        h->own[2] = planes;
-    }
+    h->own[2] = pgi_plan_slabs(columns, together, range.most, 1, most, 1, steps_before / steps_a_plane).planes;
     h->first = range.first, h->end = range.end;
     h->tiles[2] = (range.end - range.first + h->own[2] - 1) / h->own[2];
     return columns * h->tiles[2];
@@ -9546,11 +9539,7 @@ template <class T> static int64_t pgi_plan_restriction(const pg_solver *s, const
     h->own[1] = span[1] == 1 ? 1 : (span[1] - reach[1]) / 2 * 2;
     for (int d = 0; d < 2; d++) h->tiles[d] = pgi_tiles_of(l->n[d], axis[d].periodic, span[d], h->own[d]);
     const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], together = (int64_t)s->multiprocessors * resident;
-    int64_t best = INT64_MAX;
-    for (int planes = 2; planes <= PGI_MARCH; planes += 2) {
-        const int64_t cost = pgi_rounds(columns * ((most + planes - 1) / planes), together) * (planes + reach[2] + 10);
-        if (cost < best) best = cost, h->own[2] = planes;
-    }
+    h->own[2] = pgi_plan_slabs(columns, together, most, 2, PGI_MARCH, 2, reach[2] + 10).planes;
     h->first = l->part.windows[0], h->end = l->part.windows[1];
     h->tiles[2] = (h->end - h->first + h->own[2] - 1) / h->own[2];
     return columns * ((most + h->own[2] - 1) / h->own[2]);
