@@ -8064,32 +8064,34 @@ template <class T> struct pgi_restriction_tile {
     pgi_taps<T> *window[3];
     pgi_contribution<T> *planes;
     T *sums;
-    // Lays out shared memory for a block of so many columns and rows. Returns its bytes. Beyond a block's points there
-    // are zeros, for shorter windows have weights of 0.
-    PGI_HD int layout(const pgi_restriction_job<T> &job, int wide, int high, void *shared)
+    // The sizes for a block of so many columns and rows; returns their bytes of shared memory. Beyond a block's points
+    // there are zeros, for shorter windows have weights of 0.
+    PGI_HD int measure(const pgi_restriction_job<T> &job, int wide, int high)
     {
         const int span[3] = {wide, high, job.tiling.own[2]};
         pitch = (wide + PGI_TAPS - 1 + C - 1) / C * C;
         size = pitch * (high > 1 ? high + PGI_TAPS - 1 : 1);
-        sums = (T *)shared;
-        char *at = (char *)(sums + 2 * size);
+        int taps = 0;
         PGI_UNROLLED
         for (int a = 0; a < 3; a++) {
             const pgi_transfer<T> &t = job.tr.axis[a];
             windows[a] = (int)((int64_t)span[a] * t.nc / t.nf) + 3;
-            window[a] = (pgi_taps<T> *)at;
-            at += windows[a] * sizeof(pgi_taps<T>);
+            taps += windows[a];
         }
-        planes = (pgi_contribution<T> *)at;
-        at += (job.tiling.own[2] + job.last) * sizeof *planes;
-        return (int)(at - (char *)shared);
+        return (int)(2 * size * sizeof(T) + taps * sizeof(pgi_taps<T>) +
+                     (job.tiling.own[2] + job.last) * sizeof *planes);
     }
     static __device__ int thread() { return (int)(threadIdx.x + blockDim.x * threadIdx.y); }
     static __device__ int threads() { return (int)(blockDim.x * blockDim.y); }
     __device__ void start(const pgi_box<T> &b, const pgi_restriction_job<T> &job, T *shared)
     {
         const pgi_tiling &h = job.tiling;
-        layout(job, C * (int)blockDim.x, (int)blockDim.y, shared);
+        measure(job, C * (int)blockDim.x, (int)blockDim.y);
+        sums = (T *)shared;
+        window[0] = (pgi_taps<T> *)(sums + 2 * size);
+        window[1] = window[0] + windows[0];
+        window[2] = window[1] + windows[1];
+        planes = (pgi_contribution<T> *)(window[2] + windows[2]);
         pgi_tile_begin(h, blockIdx.x, begin);
         PGI_UNROLLED
         for (int a = 0; a < 3; a++) {
@@ -9563,7 +9565,7 @@ template <class T, int FORM> static int pgi_launch_restriction(pg_solver *s, con
         pgi_plan_restriction<T>(s, l, reach, threads, TOGETHER / (int)(threads.x * threads.y), &job.tiling);
     if (most == 0 || (norm && most > s->partials_capacity)) return 0;
     pgi_restriction_tile<T> tile;
-    const int bytes = tile.layout(job, C * (int)threads.x, (int)threads.y, NULL);
+    const int bytes = tile.measure(job, C * (int)threads.x, (int)threads.y);
     const auto kernel =
         norm ? pgi_restrict_residual_tile_kernel<T, FORM, 1> : pgi_restrict_residual_tile_kernel<T, FORM, 0>;
     PGI_LAUNCH_EARLY(s, pgi_tiles_in(job.tiling), threads, bytes, kernel, o, job);
@@ -12593,10 +12595,10 @@ template <class T, class V, class Each>
 static PGI_HD inline pgi_complex<V> *pgi_transform_tile(const pgi_fourier &f, int wide, pgi_complex<V> *x,
                                                         pgi_complex<V> *y, const Each &each)
 {
-    const pgi_complex<T> *const roots = (const pgi_complex<T> *)f.roots, *const chirp = (const pgi_complex<T> *)f.chirp,
-                                *const filter = chirp + f.length;
-    enum { AT_ONCE = sizeof(V) > sizeof(double) ? 1 : 4 };    // a thread of a GPU has many registers
     const int all = f.count * wide, convolved = f.size > f.length;
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)f.roots, *const chirp = (const pgi_complex<T> *)f.chirp,
+                                *const filter = convolved ? chirp + f.length : NULL;
+    enum { AT_ONCE = sizeof(V) > sizeof(double) ? 1 : 4 };    // a thread of a GPU has many registers
     for (int pass = 0; pass <= convolved; pass++) {
         if (convolved)
             each(f.size, all, [&](int k, int q) {
@@ -18154,7 +18156,7 @@ template <class BODY> static constexpr auto pgi_resident_of(int) -> decltype((in
     return BODY::RESIDENT;
 }
 template <class BODY> static constexpr int pgi_resident_of(long) { return 1; }
-template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK, pgi_resident_of<BODY>(0))
+template <class BODY> static __global__ void PGI_BOUNDS(pgi_resident_of<BODY>(0))
     pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, pgi_bricks bricks)
 {
     pgi_await();
