@@ -951,11 +951,11 @@ struct pgi_cells {
     pgi_stored_row plain_row;    // of a coarse cell all of whose cells are plain, and those above it
 };
 
-// A value on a side of a cell, by cell: of equal ones the first one's thread adds them all.
+// A value on a side of a cell, by cell: of equal ones the first one's thread adds them all. theta: 1 of a solid
 struct pgi_side_value {
     int64_t cell;
     int face, solid;
-    double value;
+    double value, theta;
 };
 
 // What transfers between a level and the next coarser one need of a node: see pgi_factors_of.
@@ -1041,7 +1041,10 @@ struct pgi_obstacles {
     pgi_grid given;                 // the caller's f; that of the levels is made from it
     const pgi_faces *faces;
     pgi_side_value *values;
-    int values_capacity, air_values;
+    int values_capacity;
+    int surfaces;    // an entry of air_value had a theta at creation; then
+    void *shift;     // stands in place of alpha_cell, to which it adds what surfaces add to the diagonal
+    int clamped;     // entries whose theta counts as PGI_LEAST_THETA
     int64_t *bad;         // see pgi_check_media; then `overflow`, and the numbers of pgi_measure_parts
     int checked;    // in host memory, what pgi_read_media reads next: 1; 2: it has no fluid; 3: coefficients alone
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
@@ -1061,7 +1064,7 @@ struct pgi_obstacles {
     int messy;        // and here it would take more time than it spares: see PGI_MESSY_PART
     int begun;        // the solver exists
     int captured;     // the caller may have a graph of levels as they are laid out: they stay where they are
-    int periodic, even;      // bits: axes; all axes have equal spacings
+    int periodic, even;      // bits: axes; all cells have the same size, and all links along an axis the same coupling
     size_t levels_at;        // where in the workspace lies what depends on the choice
     int too_long;    // a list would have more nodes than ints can number
     pgi_list list[PGI_COARSE_LEVELS];    // the first one may be a lattice
@@ -1084,7 +1087,12 @@ struct pgi_distances {
     double even[3];            // distances between unknowns, and to the ends: at the low end, inside, at the high end
     const double *distance;    // n + 1 of them, or NULL
     double a[2], reach[2];     // at an end du/dn = (g - a u) / reach; reach 0: the end is closed
+    int metric;                // conductances are not all 1
 };
+static PGI_HD inline double pgi_distance_of(const pgi_distances &x, int q)
+{
+    return x.distance ? x.distance[q] : x.even[q == 0 ? 0 : q == x.n ? 2 : 1];
+}
 
 struct pgi_ops;
 
@@ -18485,6 +18493,8 @@ static int pgi_has_fields(const pg_desc *d)
 {
     return d->cells.beta_face[0] || d->cells.openness[0] || d->cells.beta_cell || d->cells.alpha_cell;
 }
+// Has its operator, then?
+static int pgi_has_fields(const pg_solver *s) { return s->obstacles.surfaces || pgi_has_fields(&s->work); }
 
 template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
 {
@@ -18493,10 +18503,9 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
     a.b = pgi_box_of(l, T()), a.cells = o->cells, a.kind = o->kind;
     a.unit = sizeof(T) == sizeof(float) ? s->cycle_unit : 1;
     a.apart = pgi_place_of_operator<T>(s, l == &s->outer ? PGI_OF_OUTER : PGI_OF_LEVEL);
-    a.is_masked = !pgi_has_fields(&s->work), a.is_uniform = 1;
+    a.is_masked = !pgi_has_fields(s), a.is_uniform = o->even;
     for (int d = 0; d < 3; d++) {
         const pgi_axis<T> &axis = a.b.axis[d];
-        a.is_uniform = a.is_uniform && !axis.table;
         for (int q = 0; q < 3; q++) {
             const T most = axis.row[q].lower < axis.row[q].upper ? -axis.row[q].lower : -axis.row[q].upper;
             a.even[d] = most > a.even[d] ? most : a.even[d];
@@ -18854,7 +18863,7 @@ template <class T> struct pgi_cell_residual {
 // The operator as a march takes it: by the mask's bytes; by links to the next cells along the axes and a shift, stored
 // once, W A of each cell over the mean weight; or by the rows of a level of the cycle, whose f counts with a measure.
 // What leads out of the fluid, where u is 0, is in the shift.
-static int pgi_has_links(const pg_solver *s) { return !(s->obstacles.even && !pgi_has_fields(&s->work)); }
+static int pgi_has_links(const pg_solver *s) { return !(s->obstacles.even && !pgi_has_fields(s)); }
 
 #if PGI_GPU
 // The bricks of planes k0 to k1 of a column, which are 32 at most: bit q for the one q above that of plane k0.
@@ -19723,23 +19732,39 @@ static PGI_HD inline double pgi_side_factor(const pgi_cell_operator<double> &a, 
     return pgi_face_factor(pgi_apart(a), v.face, at, v.cell);
 }
 
+// A link of coupling C to a surface at theta of its length, where u is V, is C / theta (u - V): C (1/theta - 1) more on
+// the diagonal, and in f C V, of which norms know, and C V (1/theta - 1). A solid's flux is of the first kind.
+enum pgi_value_terms { PGI_VALUES_IN_NORM = 1, PGI_VALUES_OF_THETA = 2, PGI_ALL_VALUES = 3, PGI_ON_DIAGONAL = 4 };
+// Of entries for one side of a cell this one is the first
+static PGI_HD inline int pgi_begins_side(const pgi_side_value *list, int64_t e)
+{
+    return e == 0 || list[e - 1].cell != list[e].cell || list[e - 1].face != list[e].face ||
+           list[e - 1].solid != list[e].solid;
+}
+
 // The values on sides of cells, added to that.
 struct pgi_add_values {
     pgi_cell_operator<double> a;
     const pgi_side_value *list;
-    int number;
+    int number, terms;    // see pgi_value_terms
     double beta;
+    pgi_distances steps[3];
     pgi_grid to;
     int narrow;
     PGI_HD int64_t count() const { return number; }
-    PGI_HD double term(const pgi_side_value &v, const int at[3]) const
+    PGI_HD double term(int64_t e, const int at[3]) const
     {
-        const double factor = pgi_side_factor(a, v, at);
-        const pgi_axis<double> &axis = a.b.axis[v.face / 2];
-        const int i = at[v.face / 2];
+        const pgi_side_value &v = list[e];
+        const double factor = pgi_side_factor(a, v, at), more = 1 / v.theta - 1;
+        const int q = v.face / 2, i = at[q], terms_of_solid = terms & PGI_VALUES_IN_NORM;
+        const pgi_axis<double> &axis = a.b.axis[q];
         const pgi_row<double> r = pgi_row_of(axis, i);
-        return v.solid ? beta * factor / pgi_weight_of(axis, i) * v.value
-                       : -(v.face & 1 ? r.upper : r.lower) * factor * v.value;
+        const double link = -(v.face & 1 ? r.upper : r.lower) * factor;
+        if (terms == PGI_ON_DIAGONAL) return pgi_begins_side(list, e) ? link * more : 0;
+        if (!v.solid) return link * (terms == PGI_ALL_VALUES ? 1 / v.theta : terms_of_solid ? 1 : more) * v.value;
+        const double conducts = steps[q].metric ? link * pgi_distance_of(steps[q], i + (v.face & 1))
+                                                : beta * factor / pgi_weight_of(axis, i);
+        return terms_of_solid ? conducts * v.value : 0;
     }
     PGI_HD void operator()(int64_t e) const
     {
@@ -19748,7 +19773,7 @@ struct pgi_add_values {
         const int at[3] = {(int)(cell % nx), (int)(cell / nx % ny), (int)(cell / nx / ny)};
         const int64_t place = at[0] + at[1] * to.sj + at[2] * to.sk;
         double sum = pgi_point_of(to, narrow, place);
-        for (int64_t q = e; q < number && list[q].cell == cell; q++) sum += term(list[q], at);
+        for (int64_t q = e; q < number && list[q].cell == cell; q++) sum += term(q, at);
         pgi_set_point(to, narrow, place, sum);
     }
 };
@@ -20140,8 +20165,18 @@ static void pgi_project(pg_solver *s, pgi_grid x, pgi_means means, pgi_grid r)
                                       o->weight, largest});
 }
 
+// Adds what surfaces, and solids, have to a right-hand side or, packed, to what is on the diagonal.
+static void pgi_add_values_to(pg_solver *s, pgi_grid to, int terms)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    if (!o->values_capacity) return;
+    pgi_for_each(s, o->values_capacity,
+                 pgi_add_values{pgi_wide_operator(s), o->values, o->values_capacity, terms, s->work.beta,
+                                {s->steps[0], s->steps[1], s->steps[2]}, to, pgi_is_f32(s->desc.flags)});
+}
+
 // The right-hand side of the problem under way, from the caller's f. compatible: made so in every component
-static void pgi_gather(pg_solver *s, int compatible)
+static void pgi_gather(pg_solver *s, int compatible, int terms = PGI_ALL_VALUES)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const int narrow = pgi_is_f32(s->desc.flags);
@@ -20150,9 +20185,7 @@ static void pgi_gather(pg_solver *s, int compatible)
     pgi_count_means counts = {s->state, o->components, o->component_capacity, 0, o->overflow};
     if (compatible) pgi_for_each(s, 1, counts);    // else the report stays that of the last solve
     pgi_for_fluid(s, s->outer.n, o->bricks, pgi_gather_rhs{a, o->faces, o->given, f, narrow});
-    if (o->values_capacity) {
-        pgi_for_each(s, o->values_capacity, pgi_add_values{a, o->values, o->values_capacity, s->work.beta, f, narrow});
-    }
+    pgi_add_values_to(s, f, terms);
     if (!compatible) return;
     pgi_clear_grid(s, f, f, narrow, o->components + 1, &s->state->largest_single);
     pgi_project(s, f, PGI_MEANS_OF_RHS, f);
@@ -22390,7 +22423,7 @@ static const float *pgi_richardson_of(const pg_solver *s)
     static const float over[2][3] = {{0.965f, 1.600f, 4.681f}, {0.709f, 1.212f, 4.159f}};
     const pgi_obstacles *const o = &s->obstacles;
     const int large = o->levels > 1 && o->list[!o->robust].cells > PGI_WIDE_CELLS;
-    return over[o->labyrinth || (large && pgi_has_fields(&s->work))];
+    return over[o->labyrinth || (large && pgi_has_fields(s))];
 }
 
 // Visits of levels, one after the other: what is done with a list is a task; a lattice has kernels of its own.
@@ -22743,6 +22776,19 @@ struct pgi_set_cells {
     }
 };
 
+// alpha_cell, or 0, and what surfaces add to the diagonal
+static void pgi_add_surfaces(pg_solver *s, const void *alpha_cell)
+{
+    void *const to = s->obstacles.shift;
+    const int64_t nx = s->outer.n[0], ny = s->outer.n[1], points = s->outer.points;
+    const size_t element = pgi_element(s->desc.flags);
+    if (alpha_cell)
+        pgi_copy_rows(s, (char *)to, 0, (const char *)alpha_cell, 0, (size_t)points * element, 1);
+    else
+        pgi_fill_words(s, to, points * (int64_t)(element / sizeof(int)));
+    pgi_add_values_to(s, {to, 0, nx, nx * ny, points}, PGI_ON_DIAGONAL);
+}
+
 // Reads the mask and the coefficients, and makes all that follows from them: where both are fine.
 static void pgi_read_media(pg_solver *s)
 {
@@ -22751,7 +22797,7 @@ static void pgi_read_media(pg_solver *s)
     const pgi_check_media check = pgi_media_of(s);
     pgi_set_cells set = {o->cells, o->value_of_cells, o->bad, o->checked == 1 ? -1 : o->checked == 3};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
-    set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
+    set.value.beta_cell = check.array[6], set.value.alpha_cell = o->surfaces ? o->shift : check.array[7];
     pgi_for_each(s, 1, set);
     const int places[3] = {l->n[0] + 1, l->n[1] + 1, l->n[2] + 1};
     if (!o->checked) pgi_for_points(s, places, check);
@@ -22760,6 +22806,7 @@ static void pgi_read_media(pg_solver *s)
     if (b.words) pgi_fill_words(s, b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]);
     pgi_for_eighths(s, l->n, classify);
     if (classify.a.is_masked) pgi_for_eighths(s, l->n, pgi_mark_plain{classify.a, o->kind});
+    if (o->surfaces) pgi_add_surfaces(s, check.array[7]);
 #if PGI_GPU
     if (s->obstacles.links)
         pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto type) {
@@ -22905,7 +22952,7 @@ static int pgi_choose_levels(pg_solver *s)
                follow > PGI_MESSY_RATIO * (double)found[PGI_COARSE_APART];
     const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !o->messy;
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
-    const int weakly_held = d->cells.alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
+    const int weakly_held = d->cells.alpha_cell || s->obstacles.surfaces || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
     const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->cells.mask || d->cells.openness[0]) && points <= PGI_ROOM_SURE);
     const int *const n = s->level[0].n, others = (n[0] > 1) + (n[1] > 1) + (n[2] > 1) - 1;    // axes but one
     o->labyrinth = !robust && !varies && others > 0 &&
@@ -23034,9 +23081,20 @@ static pg_status pgi_check_entries(const pg_solver *s, const char *name, const p
         PGI_WRONG_IF(v->face < 0 || v->face >= 2 * s->desc.dim, "%s[%d] has face %d; it must be PG_X_LOW (0) to %d",
                      name, e, v->face, 2 * s->desc.dim - 1);
         PGI_WRONG_IF(!pgi_finite(v->value), "%s[%d] has the value %g; it must be finite", name, e, v->value);
+        PGI_WRONG_IF(!(v->theta >= 0 && v->theta <= 1), "%s[%d] has theta %g; it must be 0 (for 1) to 1", name, e,
+                     v->theta);
+        PGI_WRONG_IF(name[0] == 's' && v->theta != 0,
+                     "%s[%d] has theta %g; where a wall is, openness tells: leave theta 0", name, e, v->theta);
+        PGI_UNSUPPORTED_IF(v->theta != 0 && !s->obstacles.surfaces,
+                           "%s[%d] has theta %g, but no entry of the list of pg_create had one; create a solver with "
+                           "one that has (1 will do);",
+                           name, e, v->theta);
     }
     return PG_OK;
 }
+
+// The least theta that counts, as u keeps so many of the digits that it has.
+static double pgi_least_theta(const pg_solver *s) { return pgi_is_f32(s->desc.flags) ? 1e-3 : 1e-4; }
 
 // The lists of values, sorted; the rest of the room has cell -1.
 static void pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
@@ -23051,10 +23109,11 @@ static void pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[
             own->face = s->desc.dim == 2 && v->face > 1 ? v->face + 2 : v->face;
             own->solid = solid;
             own->value = v->value;
+            own->theta = v->theta == 0 ? 1 : fmax(v->theta, pgi_least_theta(s));
         }
     for (int e = used; e < s->obstacles.values_capacity; e++) {
         memset(&to[e], 0, sizeof to[e]);
-        to[e].cell = -1;
+        to[e].cell = -1, to[e].theta = 1;
     }
     qsort(to, (size_t)s->obstacles.values_capacity, sizeof *to, pgi_compare_values);
 }
@@ -23120,17 +23179,35 @@ static pg_status pgi_check_lists(pg_solver *s, const pg_cell_value *const list[2
     return status == PG_OK ? s->failed : status;
 }
 
-// Hands lists to the device, sorted. Waits.
-static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+// A surface is in one place.
+static pg_status pgi_check_thetas(const pg_solver *s, const pgi_side_value *sorted)
+{
+    for (int e = 1; e < s->obstacles.values_capacity && sorted[e].cell >= 0; e++) {
+        int cell[3];
+        pgi_place_of(s->desc.n, sorted[e].cell, cell);
+        const int face = sorted[e].face > 3 && s->desc.dim == 2 ? sorted[e].face - 2 : sorted[e].face;
+        PGI_WRONG_IF(!pgi_begins_side(sorted, e) && sorted[e].theta != sorted[e - 1].theta,
+                     "two entries of air_value for face %s of cell (%d, %d, %d) have theta %g and %g; give both one",
+                     pgi_face_name[face], cell[0], cell[1], cell[2], sorted[e - 1].theta, sorted[e].theta);
+    }
+    return PG_OK;
+}
+
+// Hands lists to the device, sorted, and waits; or checks only that it could.
+static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2], int stores)
 {
     pgi_obstacles *const o = &s->obstacles;
     const size_t bytes = (size_t)o->values_capacity * sizeof(pgi_side_value);
-    if (!o->values_capacity) return PG_OK;
+    if (!o->values_capacity || !(stores || o->surfaces)) return PG_OK;
     pgi_side_value *const sorted = (pgi_side_value *)malloc(bytes);
     if (!sorted) return pgi_refuse(PG_ERROR_MEMORY, "not enough host memory for %zu bytes of lists", bytes);
     pgi_sort_values(s, list, number, sorted);
-    pgi_copy_now(s, o->values, sorted, bytes);
+    const pg_status status = pgi_check_thetas(s, sorted);
+    if (stores && status == PG_OK) pgi_copy_now(s, o->values, sorted, bytes);
     free(sorted);
+    if (!stores || status != PG_OK) return status;
+    o->clamped = 0;
+    for (int e = 0; e < number[0]; e++) o->clamped += list[0][e].theta > 0 && list[0][e].theta < pgi_least_theta(s);
     return s->failed;
 }
 
@@ -23144,7 +23221,7 @@ static pg_status pgi_begin_masked(pg_solver *s)
     if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
 #endif
     for (int q = 0; q < 2; q++) PGI_TRY(pgi_check_entries(s, q ? "solid_flux" : "air_value", list[q], number[q]));
-    PGI_TRY(pgi_store_values(s, list, number));
+    PGI_TRY(pgi_store_values(s, list, number, 1));
     pgi_stage_media(s, s->work.cells.mask, 1);
     pgi_set_operators<double>(s);
 #if PGI_F32
@@ -23289,7 +23366,7 @@ static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
 static int pgi_goes_by_mask(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    int fits = s->cuda && s->multigrid && s->level[0].n[1] > 1 && !pgi_has_fields(&s->work) && o->even &&
+    int fits = s->cuda && s->multigrid && s->level[0].n[1] > 1 && !pgi_has_fields(s) && o->even &&
                s->level[0].points >= PGI_MASK_POINTS;
     for (int a = 0; a < 3; a++) {
         const int n = s->level[0].n[a], seam = o->periodic >> a & 1 && n % 2;
@@ -23367,7 +23444,11 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     const int cycle = s->krylov && s->multigrid;
     pg_desc work = s->work;
     o->periodic = 0, o->even = 1;
-    for (int a = 0; a < 3; a++) o->periodic |= h->line[0][a]->periodic << a, o->even &= h->line[0][a]->uniform ? 1 : 0;
+    for (int a = 0; a < 3; a++) {
+        const pgi_line *const l = h->line[0][a];
+        const int halves = l->node && !l->periodic && !(pgi_is_dirichlet(l, 0) && pgi_is_dirichlet(l, 1));
+        o->periodic |= l->periodic << a, o->even &= l->uniform && !halves;
+    }
     o->given = s->outer.f;
     o->faces = s->outer.faces;
     s->outer.faces = s->level[0].faces = NULL;
@@ -23400,6 +23481,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     for (int q = 0; q < 8 && s->staged; q++)
         o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
     if (work.cells.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
+    o->shift = o->surfaces ? pgi_take_block(arena, (size_t)points * element) : NULL;
     o->mean_weight = o->largest_weight = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *const line = h->line[0][a];
@@ -23434,7 +23516,9 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
 static pg_status pgi_begin_masked(pg_solver *) { return PG_OK; }
 static void pgi_layout_obstacles(pg_solver *, const pgi_hierarchy *, pgi_arena *) {}
 static void pgi_refresh(pg_solver *, int) {}
-static void pgi_gather(pg_solver *, int) {}
+static void pgi_gather(pg_solver *, int, int = 0) {}
+static void pgi_add_values_to(pg_solver *, pgi_grid, int) {}
+enum { PGI_VALUES_IN_NORM, PGI_VALUES_OF_THETA, PGI_ALL_VALUES };
 static void pgi_clear_cells(pg_solver *, pgi_grid, pgi_grid) {}
 enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
 static void pgi_project(pg_solver *, pgi_grid, pgi_means, pgi_grid) {}
@@ -23580,7 +23664,8 @@ static void pgi_layout_steps(pgi_arena *arena, const pgi_line *l, pgi_distances 
 {
     to->n = l->n;
     to->periodic = l->periodic;
-    to->node = l->node;
+    to->node = l->node, to->metric = 0;
+    for (int q = 0; q <= l->n && !l->uniform; q++) to->metric |= pgi_line_k(l, q) != 1;
     for (int q = 0; q < 3; q++) to->even[q] = pgi_line_gap(l, q == 0 ? 0 : q == 2 ? l->n : l->n > 1 ? 1 : 0);
     for (int e = 0; e < 2; e++) {
         const int q = e ? l->n : 0;
@@ -23592,11 +23677,6 @@ static void pgi_layout_steps(pgi_arena *arena, const pgi_line *l, pgi_distances 
     void *host;
     to->distance = (const double *)pgi_take_table(arena, ((size_t)l->n + 1) * sizeof(double), &host);
     for (int q = 0; q <= l->n && host; q++) ((double *)host)[q] = pgi_line_gap(l, q);
-}
-
-static PGI_HD inline double pgi_distance_of(const pgi_distances &x, int q)
-{
-    return x.distance ? x.distance[q] : x.even[q == 0 ? 0 : q == x.n ? 2 : 1];
 }
 
 // The share that the difference below unknown i has in the derivative there. Of nodes, differences stand in the middle
@@ -23676,14 +23756,20 @@ template <class T> struct pgi_slopes {
 struct pgi_slopes_of_values {
     pgi_cell_operator<double> a;
     pgi_distances steps;
-    pgi_grid out;
+    pgi_grid u, out;
     const pgi_side_value *list;
     int number, axis, first, count_along, at_unknowns, narrow;
     PGI_HD int64_t count() const { return number; }
-    PGI_HD double term(const pgi_side_value &v, const int at[3]) const
+    // From (0 - u) / d to (V - u) / (theta d)
+    PGI_HD double term(int64_t e, const int at[3]) const
     {
+        const pgi_side_value &v = list[e];
         if (v.face / 2 != axis || !(pgi_side_factor(a, v, at) > 0)) return 0;
-        const double outward = v.solid ? v.value : v.value / pgi_distance_of(steps, at[axis] + (v.face & 1));
+        const double own = v.theta < 1 && pgi_begins_side(list, e)
+                               ? (1 - v.theta) * pgi_point_of(u, narrow, at[0] + at[1] * u.sj + at[2] * u.sk)
+                               : 0,
+                     distance = v.theta * pgi_distance_of(steps, at[axis] + (v.face & 1)),
+                     outward = v.solid ? v.value : (v.value - own) / distance;
         return v.face & 1 ? outward : -outward;
     }
     PGI_HD void add(const int at[3], int along, double value) const
@@ -23701,7 +23787,7 @@ struct pgi_slopes_of_values {
         if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(a.kind[cell] & PGI_LIVE)) return;
         const int at[3] = {(int)(cell % nx), (int)(cell / nx % ny), (int)(cell / nx / ny)};
         for (int64_t q = e; q < number && list[q].cell == cell; q++) {
-            const double value = term(list[q], at), below = pgi_share_below(steps, at[axis]);
+            const double value = term(q, at), below = pgi_share_below(steps, at[axis]);
             const int high = list[q].face & 1, along = at[axis] + high, last = steps.n;
             if (value == 0) continue;
             if (at_unknowns) {
@@ -23736,7 +23822,7 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
 #if PGI_WITH_CELLS
     if (s->comm || !s->masked || !o->values_capacity) return;
     const pgi_slopes_of_values values = {
-        pgi_wide_operator(s),      s->steps[axis], out, o->values, o->values_capacity, axis, first, count, at_unknowns,
+        pgi_wide_operator(s), s->steps[axis], s->outer.u, out, o->values, o->values_capacity, axis, first, count, at_unknowns,
         sizeof(T) == sizeof(float)};
     pgi_for_each(s, o->values_capacity, values);
 #endif
@@ -25001,21 +25087,23 @@ static void pgi_program(pg_solver *s)
         return;
     }
     s->ops->control(s, PGI_BEGIN, 0);
-    if (s->masked) pgi_gather(s, 1);
+    const int surfaces = s->masked && s->obstacles.surfaces && s->checked;
+    if (s->masked) pgi_gather(s, 1, surfaces ? PGI_VALUES_IN_NORM : PGI_ALL_VALUES);
     // A batch, and a direct solve that reports the mean, leave the null mode out on the way.
     if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.reports_mean)) pgi_find_mean(s);
     if (s->checked) {
         pgi_find_norm(s, PGI_RHS, pgi_no_grid(), 2);
         s->ops->control(s, PGI_SET_RHS, 0);
     }
+    if (surfaces) pgi_add_values_to(s, s->outer.f, PGI_VALUES_OF_THETA);
     if (s->may_be_singular && !s->guess_zero && !at_once)
         s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);    // a large constant would drown the rest
     const int clears = s->masked && !s->guess_zero;
     if (clears && !s->checked) s->ops->loop(s, PGI_VALID, 0, pgi_step_clear);
-    if (s->checked && (s->guess_zero || at_once)) {
+    if (s->checked && (s->guess_zero || at_once) && !surfaces) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
-        pgi_find_norm(s, PGI_RESIDUAL, clears ? pgi_read_u(s) : s->outer.u, 2);
+        pgi_find_norm(s, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, clears ? pgi_read_u(s) : s->outer.u, 2);
         s->ops->control(s, PGI_CHECK_FIRST, 0);
         if (clears) s->ops->loop(s, PGI_VALID, 0, pgi_step_clear);
     } else if (s->mixed || s->masked) {
@@ -25216,6 +25304,9 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      "%d entries of air_value and solid_flux have no air or solid beside them any more and count for "
                      "nothing; give new lists",
                      s->unused_values);
+    else if (s->obstacles.clamped)
+        pgi_add_text(to, room, "%d entries of air_value have a theta below %g and count as that",
+                     s->obstacles.clamped, pgi_is_f32(s->desc.flags) ? 1e-3 : 1e-4);
     else if (s->obstacles.cramped)
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
@@ -25713,6 +25804,14 @@ static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const
     return PG_OK;
 }
 
+// Has an entry of air_value a theta?
+static int pgi_has_surfaces(const pg_desc *d)
+{
+    for (int e = 0; e < d->cells.air_values; e++)
+        if (d->cells.air_value[e].theta != 0) return 1;
+    return 0;
+}
+
 static pg_status pgi_check_masked_method(pg_desc *d)
 {
     const int masked = pgi_is_masked(d);
@@ -25722,6 +25821,13 @@ static pg_status pgi_check_masked_method(pg_desc *d)
     PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && pgi_number(d->robust) > 0,
                        "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;",
                        pgi_number(d->robust));
+    for (int a = 0; a < d->dim; a++)
+        PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && (d->centring[a] == PG_NODE || d->weight[a] || d->conductance[a]),
+                           "PG_COARSEN_CELLS goes with PG_CELL and no metric, but %s[%d] is %s;",
+                           d->centring[a] == PG_NODE ? "centring" : d->weight[a] ? "weight" : "conductance", a,
+                           d->centring[a] == PG_NODE ? "PG_NODE" : "given");
+    PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && pgi_has_surfaces(d),
+                       "PG_COARSEN_CELLS does not go with entries of air_value that have a theta;");
     if (!masked) return PG_OK;
     PGI_UNSUPPORTED_IF(d->flags & PG_DIRECT, "PG_DIRECT does not go with a mask or coefficient fields;");
     PGI_UNSUPPORTED_IF(d->flags & PG_PIPEBICGSTAB && d->flags & PG_PRECOND_CYCLE,
@@ -25776,11 +25882,6 @@ static pg_status pgi_check_masked(pg_desc *d)
                  "air_value or solid_flux has %d entries, but mask is NULL; give a mask",
                  d->cells.air_values + d->cells.solid_fluxes);
     for (int a = 0; a < d->dim; a++) {
-        PGI_UNSUPPORTED_IF(pgi_number(d->centring[a]) != PG_CELL,
-                           "centring[%d] is PG_NODE, but a mask and coefficient fields need cells; use PG_CELL", a);
-        PGI_UNSUPPORTED_IF(d->weight[a] || d->conductance[a],
-                           "%s[%d] does not go with a mask or coefficient fields; give beta_face instead",
-                           d->weight[a] ? "weight" : "conductance", a);
         PGI_UNSUPPORTED_IF(d->velocity[a] != 0,
                            "velocity[%d] is %g, which does not go with a mask or coefficient fields; leave it 0", a,
                            d->velocity[a]);
@@ -26975,6 +27076,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->staged = (s->cuda && s->desc.memory == PG_MEM_HOST) || s->comm;
     s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->masked = pgi_is_masked(&s->desc);
+    s->obstacles.surfaces = pgi_has_surfaces(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     pgi_turn(&s->desc, &s->work);
     pgi_prepare_choice(s);
@@ -28014,6 +28116,7 @@ static pg_status pgi_check_given_lists(pg_solver *s, const pg_cell_value *const 
         PGI_TRY(pgi_check_entries(s, q ? "solid_flux" : "air_value", list[q], number[q]));
     }
     if (given[0] < 0 && given[1] < 0) return PG_OK;
+    PGI_TRY(pgi_store_values(s, list, number, 0));
     return pgi_check_not_captured(s, "lists cannot be copied", "give them before");
 }
 
@@ -28085,13 +28188,13 @@ static pg_status pgi_set_cells_call(pg_solver *s, const pg_cells *given)
     status = pgi_meet(s, PGI_SET_CELLS, same, NULL, status);
     PGI_TRY(pgi_mark_outdated(s, c.mask, c.coefficients, status));
     s->unused_values = c.unused;
-    if (c.lists) PGI_TRY(pgi_store_values(s, c.list, c.number));
+    if (c.lists) PGI_TRY(pgi_store_values(s, c.list, c.number, 1));
     for (int q = 0; q < 2 && c.lists; q++) {
         pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.cells.solid_flux : s->desc.cells.air_value);
         if (c.number[q]) memmove(own, c.list[q], (size_t)c.number[q] * sizeof *own);
         s->listed[q] = c.number[q];
     }
-    if (!c.mask && !c.coefficients) return PG_OK;
+    if (!c.mask && !c.coefficients && !(c.lists && s->obstacles.surfaces)) return PG_OK;
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = c.next;
     pgi_turn(&s->desc, &s->work);

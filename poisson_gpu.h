@@ -189,6 +189,7 @@ typedef struct pg_face {            /* a side of the box; see Faces */
 typedef struct pg_cell_value {      /* what air or a solid has beside a fluid cell */
     int cell[3], face;              /* i, j, k of the fluid cell; its side: PG_X_LOW, ... */
     double value;                   /* of air u; of a solid du/dn along the normal into the solid */
+    double theta;                   /* of air: the part of the way there where that holds; 0: 1 */
 } pg_cell_value;
 typedef struct pg_cells {           /* obstacles and coefficients: see there. All 0: an empty box */
     const unsigned char *mask;      /* a pg_cell_kind a cell; 0: all fluid. Copied, as lists are */

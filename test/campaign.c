@@ -1,9 +1,9 @@
 /* Random problems by number, each assembled once more from the words of poisson_gpu.h, in long double, and judged:
 
-       campaign [-v] [-d] [-b cpu|cuda] [-k cells|velocity|boxes] FIRST COUNT
+       campaign [-v] [-d] [-b cpu|cuda] [-k cells|velocity|boxes|surfaces] FIRST COUNT
 
-   Problem number q of a kind is the same everywhere. cells: masks and coefficients. boxes: none. velocity: boxes with a
-   velocity. A fault is a line that begins with "FAULT" and the class of the fault, and makes the exit status 1; what is
+   Problem number q of a kind is the same everywhere. cells: masks and coefficients of cells. surfaces: also nodes,
+   metrics, and surfaces between the unknowns. boxes: none. velocity: boxes with a velocity. A fault is a line that begins with "FAULT" and the class of the fault, and makes the exit status 1; what is
    worth a look, but breaks no promise, begins with "note", and is only counted without -v. Judged are the verdict and
    the residual of the u that is returned, what is outside of the fluid and between rows, and iterations.
    -d: all of them by the default method in f64, to the default tolerance, with robust 0.
@@ -19,8 +19,8 @@
 
 typedef long double real;
 
-enum { CELLS, VELOCITY, BOXES, KINDS };
-static const char *const kind_names[KINDS] = {"cells", "velocity", "boxes"};
+enum { CELLS, VELOCITY, BOXES, SURFACES, KINDS };
+static const char *const kind_names[KINDS] = {"cells", "velocity", "boxes", "surfaces"};
 
 /* ---- Random numbers: splitmix64 (Steele, Lea, Flood 2014) ---- */
 
@@ -54,6 +54,7 @@ typedef struct problem {
 } problem;
 
 static int plain;    /* -d */
+static int has_cells(const problem *p) { return p->kind == CELLS || p->kind == SURFACES; }
 static const double padding = 12345.678;    /* between rows and planes of u */
 
 static void *reserve(size_t bytes)
@@ -163,7 +164,7 @@ static void draw_metric(problem *p, int a)
         if (i < n) w[i] = layer * uniform(0.7, 1.4);
     }
     if (d->face[2 * a].kind == PG_PERIODIC) k[n] = k[0];
-    else if (p->kind == BOXES && chance(0.3)) k[0] = 0;
+    else if (p->kind != VELOCITY && chance(0.3)) k[0] = 0;
     if (chance(0.9)) d->weight[a] = w;
     if (chance(0.9)) d->conductance[a] = k;
 }
@@ -325,14 +326,16 @@ static pg_cell_value *draw_values(problem *p, int kind, int *count)
 {
     const pg_desc *d = &p->desc;
     const double share = uniform(0, 1);
+    const int surface = p->kind == SURFACES && kind == PG_AIR ? whole(0, 2) : 0;
     pg_cell_value *list = keep(p, 12 * points_of(d) * sizeof *list);
     int at[3], to[3];
     for (size_t c = 0; c < points_of(d); c++) {
         place(d, c, at);
         for (int face = 0; face < 2 * d->dim && kind_of(d, at) == PG_FLUID; face++) {
             if (!beside(d, at, face / 2, face % 2, to) || kind_of(d, to) != kind || !chance(share)) continue;
+            const double theta = surface == 0 ? 0 : surface == 1 ? uniform(0, 1) : decades(-4.5, 0);
             for (int q = chance(0.1) ? 2 : 1; q > 0; q--)
-                list[(*count)++] = (pg_cell_value){{at[0], at[1], at[2]}, face, rounded(p, uniform(-1, 1))};
+                list[(*count)++] = (pg_cell_value){{at[0], at[1], at[2]}, face, rounded(p, uniform(-1, 1)), theta};
         }
     }
     return list;
@@ -405,14 +408,14 @@ static unsigned draw_method(const problem *p)
         const unsigned method = krylov[velocity ? whole(2, 3) : whole(0, 3)];
         unsigned with = preconditioners[velocity && chance(0.9) ? whole(2, 6) : whole(0, 6)];
         if (method == PG_PIPEBICGSTAB && with == PG_PRECOND_CYCLE) with = PG_PRECOND_AINV;
-        if (method == PG_PIPEBICGSTAB && with == 0 && p->kind == CELLS) with = PG_PRECOND_DIAGONAL;
+        if (method == PG_PIPEBICGSTAB && with == 0 && has_cells(p)) with = PG_PRECOND_DIAGONAL;
         if (p->desc.flags & PG_MIXED) return (chance(0.5) ? PG_CG : chance(0.5) ? PG_PIPECG : PG_BICGSTAB) | PG_PRECOND_CYCLE;
         return method | with;
     }
     if (velocity || (choice >= 93 && !(p->desc.flags & PG_MIXED))) return sweeps[whole(0, 2)];
     if (p->kind == BOXES && chance(0.3)) return PG_DIRECT;
     const unsigned method = cycles[whole(0, 3)];
-    if (p->kind == CELLS) return method;
+    if (has_cells(p)) return method;
     return method | smoothers[whole(0, 6)] | (chance(0.2) ? PG_SYMMETRIC : 0) | (chance(0.2) ? PG_KEEP_CYCLES : 0);
 }
 
@@ -452,7 +455,7 @@ static void draw_problem(problem *p, int kind, long number, pg_backend backend)
     p->f32 = p->desc.flags == PG_F32;
     draw_shape(p);
     draw_face_values(p);
-    if (kind == CELLS) draw_coefficients(p);
+    if (has_cells(p)) draw_coefficients(p);
     if (p->desc.cells.mask && chance(0.5)) p->desc.cells.air_value = draw_values(p, PG_AIR, &p->desc.cells.air_values);
     if (p->desc.cells.mask && chance(0.5)) p->desc.cells.solid_flux = draw_values(p, PG_SOLID, &p->desc.cells.solid_fluxes);
     draw_arrays(p);
@@ -472,9 +475,9 @@ static void free_problem(problem *p)
 /* ---- The same once more: rows of a sparse matrix ---- */
 
 /* One axis: row i has low[i] (u_i - u_(i-1)) + high[i] (u_i - u_(i+1)), and beside a face end (a u - g); of the velocity
-   flow[e][i] (what is beside - u_i), and beside a face flow[e][i] (g - a u). */
+   flow[e][i] (what is beside - u_i), and beside a face flow[e][i] (g - a u). flux[e][i] du/dn is what leaves through a side. */
 typedef struct axis {
-    real *w, *link[2], *flow[2], end[2], a[2], geometry;
+    real *w, *link[2], *flow[2], *flux[2], end[2], a[2], geometry;
 } axis;
 
 static void axis_flow(axis *t, const pg_desc *d, int a, const real *gap, const real b[2])
@@ -504,8 +507,8 @@ static void axis_create(axis *t, const pg_desc *d, int a)
     const pg_face *face = &d->face[2 * a];
     const int periodic = !absent && face[0].kind == PG_PERIODIC;
     memset(t, 0, sizeof *t);
-    t->w = reserve(5 * (size_t)n * sizeof *t->w);
-    for (int e = 0; e < 2; e++) t->link[e] = t->w + n * (1 + e), t->flow[e] = t->w + n * (3 + e);
+    t->w = reserve(7 * (size_t)n * sizeof *t->w);
+    for (int e = 0; e < 2; e++) t->link[e] = t->w + n * (1 + e), t->flow[e] = t->w + n * (3 + e), t->flux[e] = t->w + n * (5 + e);
     t->w[0] = 1;
     if (absent) return;
     real *edge = reserve((size_t)(m + 1) * sizeof *edge), *x = reserve((size_t)n * sizeof *x),
@@ -526,6 +529,7 @@ static void axis_create(axis *t, const pg_desc *d, int a)
     const double *k = d->conductance[a];
     real b[2] = {0, 0};
     for (int e = 0; e < 2; e++) {
+        for (int i = 0; i < n; i++) t->flux[e][i] = (k ? k[i + e] : 1) / t->w[i];
         for (int i = 0; i < n; i++)
             if (periodic ? n > 1 : i != (e ? n - 1 : 0)) t->link[e][i] = (k ? k[i + e] : 1) / (t->w[i] * gap[i + e]);
         if (periodic) continue;
@@ -546,6 +550,7 @@ typedef struct matrix {
     int rows, batch, parts;
     row *row;
     real *load, *terms;             /* [problem][row] f and boundary terms, means removed; sums of moduli of terms */
+    real *extra;                    /* [row] the part of load that norms of f leave out: of surfaces, see pg_cell_value */
     char *singular;                 /* the part */
     real *removed, *largest;        /* of a problem: largest mean that was removed, and value of f before that */
     int loose;                      /* nothing but an alpha below its rounding holds a part */
@@ -569,13 +574,17 @@ static real coefficient(const problem *p, const int at[3], int a, int end)
     return c * 2 / (1 / own + 1 / (real)get(p, d->cells.beta_cell, packed(d, to)));
 }
 
-/* Adds up what the list gives sides where fluid meets this kind. */
-static void add_listed(const pg_desc *d, const pg_cell_value *list, int count, int kind, real *of_side)
+/* Adds up what the list gives sides where fluid meets this kind. cut: 1/theta - 1, of the theta that counts */
+static void add_listed(const pg_desc *d, const pg_cell_value *list, int count, int kind, real *of_side, real *cut)
 {
+    const real least = d->flags & PG_F32 ? 1e-3L : 1e-4L;
     int to[3];
     for (int q = 0; q < count; q++)
-        if (beside(d, list[q].cell, list[q].face / 2, list[q].face % 2, to) && kind_of(d, to) == kind)
-            of_side[6 * packed(d, list[q].cell) + (size_t)list[q].face] += list[q].value;
+        if (beside(d, list[q].cell, list[q].face / 2, list[q].face % 2, to) && kind_of(d, to) == kind) {
+            const size_t side = 6 * packed(d, list[q].cell) + (size_t)list[q].face;
+            of_side[side] += list[q].value;
+            if (list[q].theta != 0) cut[side] = 1 / fmaxl(list[q].theta, least) - 1;
+        }
 }
 
 static real face_value(const problem *p, const int at[3], int a, int end, int q)
@@ -595,7 +604,7 @@ static void add_load(matrix *m, int q, int number, real value)
 
 /* Returns whether the side holds u. */
 static int add_side(matrix *m, const problem *p, const axis *t, int number, int side, const int *number_of,
-                    const real *of_side)
+                    const real *of_side, const real *cut)
 {
     const pg_desc *d = &p->desc;
     row *const r = &m->row[number];
@@ -611,8 +620,9 @@ static int add_side(matrix *m, const problem *p, const axis *t, int number, int 
     const int kind = kind_of(d, to), other = number_of[packed(d, to)];
     if (kind == PG_FLUID && other != number)
         r->diagonal += link - flow, r->to[side] = other, r->factor[side] = flow - link;
-    if (kind == PG_AIR) r->diagonal += link;
-    const real value = (kind == PG_AIR ? link : c / t[a].w[i]) * of_side[6 * packed(d, r->at) + (size_t)side];
+    const size_t own = 6 * packed(d, r->at) + (size_t)side;
+    const real near = kind == PG_AIR ? link * (1 + cut[own]) : 0, value = (kind == PG_AIR ? near : c * t[a].flux[e][i]) * of_side[own];
+    r->diagonal += near, m->extra[number] += near > 0 ? (near - link) * of_side[own] : 0;
     for (int q = 0; q < m->batch; q++) add_load(m, q, number, value);
     return kind == PG_AIR && link > 0;
 }
@@ -675,13 +685,14 @@ static void matrix_create(matrix *m, const problem *p)
     for (int a = 0; a < 3; a++) axis_create(&t[a], d, a), m->geometry += t[a].geometry;
     m->batch = d->batch > 1 ? d->batch : 1;
     m->row = reserve(points * sizeof *m->row), m->singular = reserve(points);
-    m->load = reserve(2 * points * (size_t)m->batch * sizeof *m->load), m->terms = m->load + points * (size_t)m->batch;
+    m->load = reserve((2 * (size_t)m->batch + 1) * points * sizeof *m->load), m->terms = m->load + points * (size_t)m->batch;
+    m->extra = m->terms + points * (size_t)m->batch;
     m->removed = reserve(2 * (size_t)m->batch * sizeof *m->removed), m->largest = m->removed + m->batch;
     int *const number_of = reserve(points * sizeof *number_of), at[3];
     char *const held = reserve(points);
-    real *const of_side = reserve(6 * points * sizeof *of_side);
-    add_listed(d, d->cells.air_value, d->cells.air_values, PG_AIR, of_side);
-    add_listed(d, d->cells.solid_flux, d->cells.solid_fluxes, PG_SOLID, of_side);
+    real *const of_side = reserve(12 * points * sizeof *of_side), *const cut = of_side + 6 * points;
+    add_listed(d, d->cells.air_value, d->cells.air_values, PG_AIR, of_side, cut);
+    add_listed(d, d->cells.solid_flux, d->cells.solid_fluxes, PG_SOLID, of_side, cut);
     for (size_t c = 0; c < points; c++) {
         place(d, c, at);
         number_of[c] = kind_of(d, at) == PG_FLUID ? m->rows : -1;
@@ -698,7 +709,7 @@ static void matrix_create(matrix *m, const problem *p)
             add_load(m, q, i, get(p, p->f, (size_t)q * to_next_problem(d, d->stride_f) + element(d, d->stride_f, r->at)));
         for (int side = 0; side < 6; side++) r->to[side] = -1;
         for (int side = 0; side < 2 * d->dim; side++)
-            if (add_side(m, p, t, i, side, number_of, of_side)) by_side = 2;
+            if (add_side(m, p, t, i, side, number_of, of_side, cut)) by_side = 2;
         held[i] = by_side ? by_side : alpha <= 0 ? 0 : alpha < eps * r->diagonal ? 1 : 2;
     }
     find_parts(m, held);
@@ -790,7 +801,8 @@ static truth truth_of(const problem *p, const matrix *m, const void *u, int q, c
         if (m->singular[part]) t.mean = fmaxl(t.mean, fabsl(mean[part]));
     free(mean);
     t.residual = norm_of(m, residual, p->stop.norm), t.first = norm_of(m, first, p->stop.norm);
-    t.rhs = norm_of(m, load, p->stop.norm);
+    for (int i = 0; i < m->rows; i++) residual[i] = load[i] - m->extra[i];
+    t.rhs = norm_of(m, residual, p->stop.norm);
     for (int i = 0; i < m->rows; i++) residual[i] = 1;
     const real unit = norm_of(m, residual, p->stop.norm);
     const int direct = strstr(r->method, "PG_DIRECT") && !(d->flags & (PG_CG | PG_PIPECG | PG_BICGSTAB | PG_PIPEBICGSTAB));
