@@ -28195,6 +28195,7 @@ static pg_status pgi_set_cells_call(pg_solver *s, const pg_cells *given)
         s->listed[q] = c.number[q];
     }
     if (!c.mask && !c.coefficients && !(c.lists && s->obstacles.surfaces)) return PG_OK;
+    if (!c.mask && !c.coefficients) s->obstacles.checked = 3;
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = c.next;
     pgi_turn(&s->desc, &s->work);

@@ -988,7 +988,7 @@ static int outcomes[PG_OUTCOME_COUNT], refused, solved;
 
 static void count_iterations(const problem *p, const pg_report *r)
 {
-    if (!is_default(p) || p->desc.robust != 0 || p->kind != CELLS || r->outcome != PG_CONVERGED || p->f32) return;
+    if (!is_default(p) || p->desc.robust != 0 || !has_cells(p) || r->outcome != PG_CONVERGED || p->f32) return;
     if (p->stop.rtol != 0 || p->stop.atol != 0 || p->guess == 2 || p->weak || p->stop.check > 1) return;
     iterations.count++, iterations.histogram[r->iterations < 1000 ? r->iterations : 1000]++;
     if (r->iterations > iterations.most) iterations.most = r->iterations, iterations.worst = p->number;

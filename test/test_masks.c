@@ -4,6 +4,7 @@
 #include <omp.h>
 #endif
 #include "common.h"
+#include "ref.h"
 #include "scenes.h"
 
 /* ---- Random problems ---- */
@@ -100,21 +101,38 @@ static void draw_shape(problem *p)
     d->dim = rng_int(&p->random, 1, 3);
     for (int a = 0; a < 3; a++) {
         d->n[a] = a < d->dim ? rng_int(&p->random, 1, d->dim == 3 ? 8 : 14) : 1;
-        d->centring[a] = PG_CELL;
-        if (a >= d->dim) continue;
-        const int spacing = rng_int(&p->random, 0, 3);
-        if (spacing == 1) d->h[a] = rng_uniform(&p->random, 0.1, 1);
-        if (spacing < 2 || (spacing == 2 && chance(p, 0.5))) continue;
-        double *coord = keep(p, sizeof *coord * (size_t)(d->n[a] + 1));
-        coord[0] = rng_uniform(&p->random, -1, 1);
-        for (int i = 0; i < d->n[a]; i++) coord[i + 1] = coord[i] + rng_uniform(&p->random, 0.5, 2) / d->n[a];
-        d->coord[a] = coord;
+        d->centring[a] = a < d->dim && chance(p, 0.4) ? PG_NODE : PG_CELL;
     }
     if (chance(p, 0.3)) d->alpha = rng_uniform(&p->random, 0, 1) < 0.5 ? 0.01 : 3;
     if (chance(p, 0.3)) d->beta = rng_uniform(&p->random, 0.5, 3);
     d->batch = chance(p, 0.2) ? 2 : 1;
     d->coarsest = chance(p, 0.7) ? 8 : 0;
     d->robust = rng_int(&p->random, -1, 3);
+}
+
+/* Coordinates and metrics of an axis whose ends are known. */
+static void draw_axis(problem *p, int a)
+{
+    pg_desc *d = &p->desc;
+    const int n = d->n[a], periodic = d->face[2 * a].kind == PG_PERIODIC, spacing = rng_int(&p->random, 0, 3),
+              m = d->centring[a] == PG_CELL || periodic ? n
+                                                        : n - 1 + (d->face[2 * a].kind == PG_DIRICHLET) +
+                                                              (d->face[2 * a + 1].kind == PG_DIRICHLET);
+    if (spacing == 1) d->h[a] = rng_uniform(&p->random, 0.1, 1);
+    if ((spacing == 2 && chance(p, 0.5)) || spacing == 3) {
+        double *coord = keep(p, sizeof *coord * (size_t)(m + 1));
+        coord[0] = rng_uniform(&p->random, -1, 1);
+        for (int i = 0; i < m; i++) coord[i + 1] = coord[i] + rng_uniform(&p->random, 0.5, 2) / n;
+        if (m > 0) d->coord[a] = coord;
+    }
+    if (!chance(p, 0.2)) return;
+    double *w = keep(p, sizeof *w * (size_t)n), *k = keep(p, sizeof *k * (size_t)(n + 1));
+    for (int i = 0; i < n; i++) w[i] = rng_uniform(&p->random, 0.5, 2);
+    for (int i = 0; i <= n; i++) k[i] = rng_uniform(&p->random, 0.5, 2);
+    if (periodic) k[n] = k[0];
+    else if (chance(p, 0.3)) k[0] = 0;
+    if (chance(p, 0.8)) d->weight[a] = w;
+    if (chance(p, 0.8)) d->conductance[a] = k;
 }
 
 static void draw_faces(problem *p)
@@ -126,6 +144,7 @@ static void draw_faces(problem *p)
         if (closed) ends[0] = ends[1] = 'N';
         if (chance(p, 0.25)) ends[0] = ends[1] = 'P';
         set_ends(d, a, ends);
+        draw_axis(p, a);
         for (int end = 0; end < 2 && ends[0] != 'P'; end++) {
             pg_face *face = &d->face[2 * a + end];
             const int what = rng_int(&p->random, 0, 2);
@@ -213,13 +232,15 @@ static pg_cell_value *draw_values(problem *p, int kind, double share, int *count
     const pg_desc *d = &p->desc;
     const size_t cells = cells_of(d);
     pg_cell_value *list = keep(p, 6 * cells * sizeof *list);
+    const int surface = kind == PG_AIR ? rng_int(&p->random, 0, 2) : 0;    /* in the unknowns; between; near the fluid's */
     int at[3], to[3];
     *count = 0;
     for (size_t c = 0; c < cells; c++) {
         place(d, c, at);
         for (int face = 0; face < 2 * d->dim && kind_of(d, at) == PG_FLUID; face++) {
             if (!beside(d, at, face / 2, face % 2, to) || kind_of(d, to) != kind || !chance(p, share)) continue;
-            list[*count] = (pg_cell_value){{at[0], at[1], at[2]}, face, rng_uniform(&p->random, -1, 1)};
+            list[*count] = (pg_cell_value){{at[0], at[1], at[2]}, face, rng_uniform(&p->random, -1, 1), 0};
+            if (surface) list[*count].theta = surface == 1 ? rng_uniform(&p->random, 0.01, 1) : pow(10, rng_uniform(&p->random, p->f32 ? -2 : -4, 0));
             if (p->f32) list[*count].value = (float)list[*count].value;
             ++*count;
         }
@@ -280,20 +301,15 @@ static const char *tell(const problem *p)
 /* ---- The reference: a dense matrix, each row multiplied by the volume of its cell ---- */
 
 typedef struct dense {
+    ref axes;                           /* of the empty box */
     int unknowns, batch, parts, pockets;
     int *cell, *number, *part;          /* of the unknown; unknown of the cell, or -1; part that the unknown is in */
     char *singular, *linked;            /* the part; the unknown has a link or a shift */
     long double *a, *volume, *load;     /* the load: f times the volume, and from boundaries; [problem][unknown] */
     long double *boundary, *u;          /* the latter alone; the solution */
+    long double *far;                   /* what norms leave out: of surfaces between the unknowns */
     long double removed[2];             /* largest mean removed, also of cells without a link */
 } dense;
-
-static long double width(const pg_desc *d, int axis, int i)
-{
-    if (axis >= d->dim) return 1;
-    if (d->coord[axis]) return (long double)d->coord[axis][i + 1] - d->coord[axis][i];
-    return d->h[axis] != 0 ? d->h[axis] : 1.0L / d->n[axis];
-}
 
 /* Of the face at one end of a cell, without distance and area. */
 static long double coefficient(const problem *p, const int at[3], int axis, int end)
@@ -316,11 +332,12 @@ static long double coefficient(const problem *p, const int at[3], int axis, int 
     return c;
 }
 
-static long double listed(const pg_cell_value *list, int count, const int at[3], int face)
+static const pg_cell_value none_listed;
+static const pg_cell_value *listed(const pg_cell_value *list, int count, const int at[3], int face)
 {
     for (int q = 0; q < count; q++)
-        if (list[q].face == face && !memcmp(list[q].cell, at, sizeof list[q].cell)) return list[q].value;
-    return 0;
+        if (list[q].face == face && !memcmp(list[q].cell, at, sizeof list[q].cell)) return &list[q];
+    return &none_listed;
 }
 
 static long double face_value(const problem *p, const int at[3], int axis, int end, int q)
@@ -333,31 +350,30 @@ static long double face_value(const problem *p, const int at[3], int axis, int e
     return get(p, face->array, (size_t)q * count + (size_t)at[low] + (size_t)d->n[low] * (size_t)at[high]);
 }
 
-/* One side of a cell: a face of the box. Returns the shift. */
-static long double add_box_face(dense *m, const problem *p, int row, const int at[3], int axis, int end, long double c)
-{
-    const pg_face *face = &p->desc.face[2 * axis + end];
-    const long double half = width(&p->desc, axis, at[axis]) / 2;
-    long double shift = 0, per_g = c;
-    if (face->kind == PG_DIRICHLET) shift = per_g = c / half;
-    if (face->kind == PG_ROBIN) per_g = c / (face->a * half + face->b), shift = face->a * per_g;
-    for (int q = 0; q < m->batch; q++) m->boundary[q * m->unknowns + row] += per_g * face_value(p, at, axis, end, q);
-    return shift;
-}
-
-/* One side of a cell. Returns the shift. */
+/* One side of a cell, whose coefficient is c. Returns the shift. */
 static long double add_side(dense *m, const problem *p, int row, const int at[3], int axis, int end)
 {
     const pg_desc *d = &p->desc;
+    const ref_axis *t = &m->axes.axis[axis];
+    const int i = at[axis], face = 2 * axis + end;
+    const long double c = m->volume[row] * coefficient(p, at, axis, end), link = c * (end ? t->high : t->low)[i];
+    long double from_known = 0, shift = 0;
     int to[3];
-    long double c = coefficient(p, at, axis, end), from_known = 0, shift = 0;
-    for (int other = 0; other < 3; other++)
-        if (other != axis) c *= width(d, other, at[other]);
-    if (!beside(d, at, axis, end, to)) return add_box_face(m, p, row, at, axis, end, c);
-    const long double link = c / ((width(d, axis, at[axis]) + width(d, axis, to[axis])) / 2);
+    if (!beside(d, at, axis, end, to)) {
+        for (int q = 0; q < m->batch; q++)
+            m->boundary[q * m->unknowns + row] += c * t->end[end] * face_value(p, at, axis, end, q);
+        return c * t->end[end] * t->a[end];
+    }
     const int kind = kind_of(d, to);
-    if (kind == PG_SOLID) from_known = c * listed(d->cells.solid_flux, d->cells.solid_fluxes, at, 2 * axis + end);
-    if (kind == PG_AIR) shift = link, from_known = link * listed(d->cells.air_value, d->cells.air_values, at, 2 * axis + end);
+    if (kind == PG_SOLID) {
+        const long double k = d->conductance[axis] ? d->conductance[axis][i + end] : 1;
+        from_known = c * k / t->w[i] * listed(d->cells.solid_flux, d->cells.solid_fluxes, at, face)->value;
+    }
+    if (kind == PG_AIR) {
+        const pg_cell_value *known = listed(d->cells.air_value, d->cells.air_values, at, face);
+        shift = known->theta > 0 ? link / known->theta : link, from_known = shift * known->value;
+        m->far[row] += (shift - link) * known->value;
+    }
     if (kind == PG_FLUID) {
         const int64_t packed[2] = {0, 0};
         const int other = m->number[element(d, packed, to)];
@@ -407,9 +423,9 @@ static void dense_allocate(dense *m, const problem *p)
         if (m->number[c] >= 0) m->cell[m->unknowns++] = (int)c;
     }
     const size_t n = (size_t)m->unknowns, loads = n * (size_t)m->batch;
-    long double **const all[] = {&m->a, &m->volume, &m->load, &m->boundary, &m->u};
-    const size_t count[] = {n * n, n, loads, loads, loads};
-    for (size_t q = 0; q < 5; q++) {
+    long double **const all[] = {&m->a, &m->volume, &m->load, &m->boundary, &m->u, &m->far};
+    const size_t count[] = {n * n, n, loads, loads, loads, n};
+    for (size_t q = 0; q < 6; q++) {
         const size_t bytes = count[q] * sizeof(long double);
         *all[q] = memset(allocate(bytes), 0, bytes);
     }
@@ -420,12 +436,13 @@ static void dense_create(dense *m, const problem *p)
     const pg_desc *d = &p->desc;
     const int64_t packed[2] = {0, 0};
     dense_allocate(m, p);
+    ref_create(&m->axes, d);
     const int n = m->unknowns;
     char *held = allocate((size_t)n);
     int at[3];
     for (int row = 0; row < n; row++) {
         place(d, (size_t)m->cell[row], at);
-        m->volume[row] = width(d, 0, at[0]) * width(d, 1, at[1]) * width(d, 2, at[2]);
+        m->volume[row] = ref_weight(&m->axes, at[0], at[1], at[2]);
         long double shift = d->alpha;
         if (d->cells.alpha_cell) shift += get(p, d->cells.alpha_cell, element(d, packed, at));
         shift *= m->volume[row];
@@ -444,7 +461,8 @@ static void dense_create(dense *m, const problem *p)
 static void dense_free(dense *m)
 {
     free(m->cell), free(m->number), free(m->part), free(m->singular), free(m->linked);
-    free(m->a), free(m->volume), free(m->load), free(m->boundary), free(m->u);
+    free(m->a), free(m->volume), free(m->load), free(m->boundary), free(m->u), free(m->far);
+    ref_free(&m->axes);
 }
 
 /* In a part: the weighted mean of a field that has been multiplied by the volumes, or has not. */
@@ -556,7 +574,7 @@ static void compare(const dense *m, const problem *p, int q, double *error, doub
         const long double d = at_row(m, p, p->u, p->desc.stride_u, row, q) - own;
         const long double r = b - dense_apply(m, p, p->u, row, q, NULL);
         difference += v * d * d, whole += v * own * own;
-        left += r * r / v, load += b * b / v;
+        left += r * r / v, load += (b - m->far[row]) * (b - m->far[row]) / v;
     }
     *error = (double)(whole > 0 ? sqrtl(difference / whole) : sqrtl(difference));
     *residual = (double)(load > 0 ? sqrtl(left / load) : sqrtl(left));
@@ -611,12 +629,14 @@ static void draw_method(problem *p, const dense *m)
     const pg_desc *d = &p->desc;
     int regular = 1;
     for (int part = 0; part < m->parts; part++) regular &= !m->singular[part];
-    const int fields = d->cells.beta_face[0] || d->cells.beta_cell || d->cells.openness[0] || d->cells.alpha_cell;
+    int fields = d->cells.beta_face[0] || d->cells.beta_cell || d->cells.openness[0] || d->cells.alpha_cell, boxes = 1;
+    for (int q = 0; q < d->cells.air_values; q++) fields |= d->cells.air_value[q].theta != 0;
+    for (int a = 0; a < d->dim; a++) boxes &= d->centring[a] == PG_CELL && !d->weight[a] && !d->conductance[a];
     const int sweeps = regular && !fields && m->unknowns <= 60 && (d->alpha == 0 || d->alpha > 1) ? 0 : SWEEPS;
     const int last = METHODS - (p->f32 ? SWEEPS + MIXED : sweeps);
     set_choice(&p->desc, methods[rng_int(&p->random, 0, last - 1)] | (p->f32 ? PG_F32 : 0));
     /* By the other rules too: around the cycle, for alone it may not converge. */
-    if (d->cells.mask && !fields && chance(p, 0.3)) {
+    if (d->cells.mask && !fields && boxes && chance(p, 0.3)) {
         set_choice(&p->desc, PG_COARSEN_CELLS | (p->f32 ? PG_CG | PG_F32 : chance(p, 0.5) ? PG_CG : PG_PIPECG));
         p->desc.robust = 0;
     }
@@ -941,7 +961,7 @@ static void a_cell_alone_is_a_component(void **state)
         unsigned char mask[CELLS] = {0}, open[CELLS] = {0};
         double f[CELLS], u[3][CELLS], shift[CELLS];
         const int beside[] = {ALONE - 1, ALONE + 1, ALONE - NX, ALONE + NX};
-        pg_cell_value flux = {{4, 3, 0}, PG_Y_HIGH, 0};
+        pg_cell_value flux = {{4, 3, 0}, PG_Y_HIGH, 0, 0};
         for (int w = 0; w < 4; w++) mask[beside[w]] = open[beside[w]] = PG_SOLID;
         open[ALONE - 1] = PG_FLUID;
         for (int c = 0; c < CELLS; c++) f[c] = c % 5, shift[c] = c % 3;
@@ -1524,7 +1544,7 @@ static int box_values(const pg_desc *desc, int kind, double scale, pg_cell_value
         place(desc, c, at);
         for (int face = 0; face < 6 && kind_of(desc, at) == PG_FLUID; face++)
             if ((c + (size_t)face) % 2 && beside(desc, at, face / 2, face % 2, to) && kind_of(desc, to) == kind)
-                list[count++] = (pg_cell_value){{at[0], at[1], at[2]}, face, scale * cos((double)c)};
+                list[count++] = (pg_cell_value){{at[0], at[1], at[2]}, face, scale * cos((double)c), 0};
     }
     return count;
 }
@@ -1808,7 +1828,7 @@ static pg_desc refusal_desc(pg_backend backend)
     for (int c = 0; c < RCELLS; c++) r_cells[c] = 1;
     for (int q = 0; q < 3 * RFACES; q++) r_faces[q / RFACES][q % RFACES] = 1;
     for (int q = 0; q <= RX; q++) r_metric[q] = 1;
-    r_value = (pg_cell_value){{3, 3, 2}, PG_X_HIGH, 2};
+    r_value = (pg_cell_value){{3, 3, 2}, PG_X_HIGH, 2, 0};
     desc.cells.mask = r_mask;
     return desc;
 }
@@ -1819,7 +1839,7 @@ static void give_faces(const void *array[3])
 }
 static void air(pg_desc *d, int i, int j, int k, int face, double value)
 {
-    r_value = (pg_cell_value){{i, j, k}, face, value};
+    r_value = (pg_cell_value){{i, j, k}, face, value, 0};
     d->cells.air_value = &r_value, d->cells.air_values = 1;
 }
 static void flux(pg_desc *d, int i, int j, int k, int face, double value)
@@ -1869,10 +1889,18 @@ static void bad_face(const void *array[3], double value)
     X(some_beta_face, (give_faces(d->cells.beta_face), d->cells.beta_face[2] = NULL), PG_ERROR_ARGUMENT, "beta_face[2]", "NULL")  \
     X(some_openness, (give_faces(d->cells.openness), d->cells.openness[0] = NULL), PG_ERROR_ARGUMENT, "openness[0]", "NULL")      \
     X(both_betas, (give_faces(d->cells.beta_face), d->cells.beta_cell = r_cells), PG_ERROR_ARGUMENT, "beta_face", "beta_cell")    \
-    X(nodes, d->centring[1] = PG_NODE, PG_ERROR_UNSUPPORTED, "centring[1]", "PG_NODE")                                \
+    X(cells_on_nodes, (d->centring[1] = PG_NODE, set_choice(d, PG_COARSEN_CELLS)), PG_ERROR_UNSUPPORTED, "centring[1]", "PG_NODE") \
     X(direct, set_choice(d, PG_DIRECT), PG_ERROR_UNSUPPORTED, "PG_DIRECT", "mask")                                        \
-    X(metric_weight, d->weight[0] = r_metric, PG_ERROR_UNSUPPORTED, "weight[0]", "mask")                              \
-    X(metric_conductance, d->conductance[2] = r_metric, PG_ERROR_UNSUPPORTED, "conductance[2]", "mask")               \
+    X(cells_with_weight, (d->weight[0] = r_metric, set_choice(d, PG_COARSEN_CELLS)), PG_ERROR_UNSUPPORTED,            \
+      "PG_COARSEN_CELLS", "weight[0]")                                                                                \
+    X(cells_with_conductance, (d->conductance[2] = r_metric, set_choice(d, PG_COARSEN_CELLS)), PG_ERROR_UNSUPPORTED,  \
+      "PG_COARSEN_CELLS", "conductance[2]")                                                                           \
+    X(cells_with_theta, (air(d, 3, 3, 2, PG_X_HIGH, 1), r_value.theta = 0.5, set_choice(d, PG_COARSEN_CELLS)),        \
+      PG_ERROR_UNSUPPORTED, "PG_COARSEN_CELLS", "theta")                                                              \
+    X(theta_above_1, (air(d, 3, 3, 2, PG_X_HIGH, 1), r_value.theta = 1.2), PG_ERROR_ARGUMENT, "air_value[0]", "1.2")  \
+    X(theta_negative, (air(d, 3, 3, 2, PG_X_HIGH, 1), r_value.theta = -0.5), PG_ERROR_ARGUMENT, "air_value[0]", "-0.5") \
+    X(theta_nan, (air(d, 3, 3, 2, PG_X_HIGH, 1), r_value.theta = NAN), PG_ERROR_ARGUMENT, "air_value[0]", "nan")      \
+    X(theta_of_a_solid, (flux(d, 0, 1, 1, PG_X_HIGH, 1), r_value.theta = 0.5), PG_ERROR_ARGUMENT, "solid_flux[0]", "0.5") \
     X(with_velocity, d->velocity[1] = 0.25, PG_ERROR_UNSUPPORTED, "velocity", "0.25")                                 \
     X(jacobi_smoother, set_choice(d, PG_SMOOTH_JACOBI), PG_ERROR_UNSUPPORTED, "PG_SMOOTH_CHEBYSHEV", "PG_SMOOTH_JACOBI")           \
     X(red_black_smoother, set_choice(d, PG_SMOOTH_RBGS), PG_ERROR_UNSUPPORTED, "PG_SMOOTH_CHEBYSHEV", "PG_SMOOTH_RBGS")            \
@@ -1950,7 +1978,7 @@ static void u_is_that_of_the_only_air(void **state)
     unsigned char *mask = memset(allocate((size_t)(n * n)), PG_FLUID, (size_t)(n * n));
     double *u = allocate((size_t)(n * n) * sizeof *u), *f = allocate((size_t)(n * n) * sizeof *f);
     const pg_cell_value sides[] = {
-        {{4, 7, 0}, PG_X_HIGH, 1}, {{6, 7, 0}, PG_X_LOW, 1}, {{5, 6, 0}, PG_Y_HIGH, 1}, {{5, 8, 0}, PG_Y_LOW, 1}};
+        {{4, 7, 0}, PG_X_HIGH, 1, 0}, {{6, 7, 0}, PG_X_LOW, 1, 0}, {{5, 6, 0}, PG_Y_HIGH, 1, 0}, {{5, 8, 0}, PG_Y_LOW, 1, 0}};
     pg_desc desc = {.n = {n, n}, .backend = backend, .centring = {PG_CELL, PG_CELL}, .cells.mask = mask};
     desc.cells.air_value = sides, desc.cells.air_values = 4;
     for (int q = 0; q < n * n; q++) f[q] = 0;
@@ -2073,7 +2101,7 @@ static void lists_that_have_lost_their_air(void **state)
     enum { N = 12 };
     static unsigned char mask[2][N * N];
     static double u[N * N], f[N * N];
-    pg_cell_value volt = {{4, 5, 0}, PG_X_HIGH, 1};
+    pg_cell_value volt = {{4, 5, 0}, PG_X_HIGH, 1, 0};
     pg_report report;
     memset(mask, PG_FLUID, sizeof mask);
     mask[0][5 + N * 5] = mask[1][8 + N * 5] = PG_AIR;
