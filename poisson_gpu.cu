@@ -1042,9 +1042,9 @@ struct pgi_obstacles {
     const pgi_faces *faces;
     pgi_side_value *values;
     int values_capacity;
-    int surfaces;    // an entry of air_value had a theta at creation; then
-    void *shift;     // stands in place of alpha_cell, to which it adds what surfaces add to the diagonal
-    int clamped;     // entries whose theta counts as PGI_LEAST_THETA
+    int surfaces;    // an entry of air_value had a theta at creation
+    void *shift;     // then, in place of the caller's alpha_cell: that and what surfaces add to the diagonal
+    int clamped;     // entries whose theta counts as pgi_least_theta
     int64_t *bad;         // see pgi_check_media; then `overflow`, and the numbers of pgi_measure_parts
     int checked;    // in host memory, what pgi_read_media reads next: 1; 2: it has no fluid; 3: coefficients alone
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
@@ -18493,8 +18493,10 @@ static int pgi_has_fields(const pg_desc *d)
 {
     return d->cells.beta_face[0] || d->cells.openness[0] || d->cells.beta_cell || d->cells.alpha_cell;
 }
-// Has its operator, then?
+// Has its operator, in which surfaces count as such?
 static int pgi_has_fields(const pg_solver *s) { return s->obstacles.surfaces || pgi_has_fields(&s->work); }
+// The least theta that counts: u keeps as much of its digits.
+static double pgi_least_theta(const pg_solver *s) { return pgi_is_f32(s->desc.flags) ? 1e-3 : 1e-4; }
 
 template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
 {
@@ -22952,7 +22954,7 @@ static int pgi_choose_levels(pg_solver *s)
                follow > PGI_MESSY_RATIO * (double)found[PGI_COARSE_APART];
     const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !o->messy;
     // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
-    const int weakly_held = d->cells.alpha_cell || s->obstacles.surfaces || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
+    const int weakly_held = d->cells.alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
     const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->cells.mask || d->cells.openness[0]) && points <= PGI_ROOM_SURE);
     const int *const n = s->level[0].n, others = (n[0] > 1) + (n[1] > 1) + (n[2] > 1) - 1;    // axes but one
     o->labyrinth = !robust && !varies && others > 0 &&
@@ -23092,9 +23094,6 @@ static pg_status pgi_check_entries(const pg_solver *s, const char *name, const p
     }
     return PG_OK;
 }
-
-// The least theta that counts, as u keeps so many of the digits that it has.
-static double pgi_least_theta(const pg_solver *s) { return pgi_is_f32(s->desc.flags) ? 1e-3 : 1e-4; }
 
 // The lists of values, sorted; the rest of the room has cell -1.
 static void pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
@@ -25306,7 +25305,7 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      s->unused_values);
     else if (s->obstacles.clamped)
         pgi_add_text(to, room, "%d entries of air_value have a theta below %g and count as that",
-                     s->obstacles.clamped, pgi_is_f32(s->desc.flags) ? 1e-3 : 1e-4);
+                     s->obstacles.clamped, pgi_least_theta(s));
     else if (s->obstacles.cramped)
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
@@ -25821,11 +25820,11 @@ static pg_status pgi_check_masked_method(pg_desc *d)
     PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && pgi_number(d->robust) > 0,
                        "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;",
                        pgi_number(d->robust));
-    for (int a = 0; a < d->dim; a++)
-        PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && (d->centring[a] == PG_NODE || d->weight[a] || d->conductance[a]),
-                           "PG_COARSEN_CELLS goes with PG_CELL and no metric, but %s[%d] is %s;",
-                           d->centring[a] == PG_NODE ? "centring" : d->weight[a] ? "weight" : "conductance", a,
-                           d->centring[a] == PG_NODE ? "PG_NODE" : "given");
+    for (int a = 0; a < d->dim && d->flags & PG_COARSEN_CELLS; a++) {
+        PGI_UNSUPPORTED_IF(d->centring[a] == PG_NODE, "centring[%d] is PG_NODE, but PG_COARSEN_CELLS needs cells;", a);
+        PGI_UNSUPPORTED_IF(d->weight[a] || d->conductance[a], "PG_COARSEN_CELLS does not go with %s[%d];",
+                           d->weight[a] ? "weight" : "conductance", a);
+    }
     PGI_UNSUPPORTED_IF(d->flags & PG_COARSEN_CELLS && pgi_has_surfaces(d),
                        "PG_COARSEN_CELLS does not go with entries of air_value that have a theta;");
     if (!masked) return PG_OK;
