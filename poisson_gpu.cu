@@ -1042,9 +1042,9 @@ struct pgi_obstacles {
     const pgi_faces *faces;
     pgi_side_value *values;
     int values_capacity;
-    int surfaces;    // an entry of air_value had a theta at creation
-    void *shift;     // then, in place of the caller's alpha_cell: that and what surfaces add to the diagonal
-    int clamped;     // entries whose theta counts as pgi_least_theta
+    int surfaces;         // an entry of air_value had a theta at creation
+    void *shift;          // then, in place of the caller's alpha_cell: that and what surfaces add to the diagonal
+    int clamped;          // entries whose theta counts as pgi_least_theta
     int64_t *bad;         // see pgi_check_media; then `overflow`, and the numbers of pgi_measure_parts
     int checked;    // in host memory, what pgi_read_media reads next: 1; 2: it has no fluid; 3: coefficients alone
     int64_t *overflow;    // whether there was no room for all nodes or links of a list
@@ -20172,9 +20172,9 @@ static void pgi_add_values_to(pg_solver *s, pgi_grid to, int terms)
 {
     const pgi_obstacles *const o = &s->obstacles;
     if (!o->values_capacity) return;
-    pgi_for_each(s, o->values_capacity,
-                 pgi_add_values{pgi_wide_operator(s), o->values, o->values_capacity, terms, s->work.beta,
-                                {s->steps[0], s->steps[1], s->steps[2]}, to, pgi_is_f32(s->desc.flags)});
+    const pgi_add_values body = {pgi_wide_operator(s), o->values, o->values_capacity, terms, s->work.beta,
+                                 {s->steps[0], s->steps[1], s->steps[2]}, to, pgi_is_f32(s->desc.flags)};
+    pgi_for_each(s, o->values_capacity, body);
 }
 
 // The right-hand side of the problem under way, from the caller's f. compatible: made so in every component
@@ -23820,9 +23820,9 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
     pgi_for_planes(s, n, own[0], axis == 2 ? own[0] + count : own[1], body);
 #if PGI_WITH_CELLS
     if (s->comm || !s->masked || !o->values_capacity) return;
-    const pgi_slopes_of_values values = {
-        pgi_wide_operator(s), s->steps[axis], s->outer.u, out, o->values, o->values_capacity, axis, first, count, at_unknowns,
-        sizeof(T) == sizeof(float)};
+    const pgi_slopes_of_values values = {pgi_wide_operator(s),      s->steps[axis], s->outer.u, out,   o->values,
+                                         o->values_capacity,        axis,           first,      count, at_unknowns,
+                                         sizeof(T) == sizeof(float)};
     pgi_for_each(s, o->values_capacity, values);
 #endif
 }
@@ -25304,8 +25304,8 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      "nothing; give new lists",
                      s->unused_values);
     else if (s->obstacles.clamped)
-        pgi_add_text(to, room, "%d entries of air_value have a theta below %g and count as that",
-                     s->obstacles.clamped, pgi_least_theta(s));
+        pgi_add_text(to, room, "%d entries of air_value have a theta below %g and count as that", s->obstacles.clamped,
+                     pgi_least_theta(s));
     else if (s->obstacles.cramped)
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "
