@@ -12604,14 +12604,14 @@ static PGI_HD inline pgi_complex<V> *pgi_transform_tile(const pgi_fourier &f, in
                                                         pgi_complex<V> *y, const Each &each)
 {
     const int all = f.count * wide, convolved = f.size > f.length;
-    const pgi_complex<T> *const roots = (const pgi_complex<T> *)f.roots, *const chirp = (const pgi_complex<T> *)f.chirp,
-                                *const filter = convolved ? chirp + f.length : NULL;
+    // Of a length that is convolved the chirp, then the transform of its inverse
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)f.roots, *const chirp = (const pgi_complex<T> *)f.chirp;
     enum { AT_ONCE = sizeof(V) > sizeof(double) ? 1 : 4 };    // a thread of a GPU has many registers
     for (int pass = 0; pass <= convolved; pass++) {
         if (convolved)
             each(f.size, all, [&](int k, int q) {
                 pgi_complex<V> &v = x[k * all + q];
-                v = pass           ? pgi_swapped(pgi_times(v, filter[k]))
+                v = pass           ? pgi_swapped(pgi_times(v, chirp[f.length + k]))
                     : k < f.length ? pgi_times(v, chirp[k])
                                    : pgi_complex<V>();
             });
