@@ -33,7 +33,7 @@ int main(void)
             for (int side = 0; side < 4 && !in_electrode(i, j); side++) {       // of every cell i, j
                 const int x = side == 0 ? -1 : side == 1, y = side == 2 ? -1 : side == 3;
                 if (!in_electrode(i + x, j + y)) continue;
-                one_volt[count++] = (pg_cell_value){{i, j, 0}, side, 1};
+                one_volt[count++] = (pg_cell_value){{i, j, 0}, side, 1, 0};
                 *(x ? &along[j][i + (x > 0)] : &across[j + (y > 0)][i]) *= 2;   // closer
             }
 

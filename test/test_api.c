@@ -593,7 +593,7 @@ static const field dense_fields[] = {
 static const field cells_fields[] = {
     F('l', pg_cells, stride_mask[0]), F('l', pg_cells, stride_mask[1]), F('c', pg_cells, air_values),
     F('c', pg_cells, solid_fluxes)};
-static const field value_fields[] = {F3('i', pg_cell_value, cell), F('i', pg_cell_value, face), F('d', pg_cell_value, value)};
+static const field value_fields[] = {F3('i', pg_cell_value, cell), F('i', pg_cell_value, face), F('d', pg_cell_value, value), F('d', pg_cell_value, theta)};
 static const field face_fields[] = {F('i', pg_face, kind), F('d', pg_face, value), F('d', pg_face, a), F('d', pg_face, b)};
 enum { EXTREMES = 7 };
 
@@ -615,7 +615,7 @@ static void set_extreme(void *to, const field *f, int q)
 static void set_corner(pg_desc *d, int corner)
 {
     static unsigned char mask[100 * POINTS];    /* for the largest n and stride that are taken */
-    static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2};
+    static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2, 0};
     mask[NX] = PG_AIR;
     for (int a = 0; a < 3 && corner > 2; a++) d->centring[a] = PG_CELL;
     if (corner == 1) set_choice(d, PG_DIRECT), d->alpha = -1;
@@ -688,7 +688,7 @@ static void no_number_is_undefined_behaviour(void **state)
                 expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", cells_fields[m].at, q);
             }
             for (size_t m = 0; m < sizeof value_fields / sizeof *value_fields; m++) {
-                pg_cell_value value = {{1, 1, 0}, PG_X_LOW, 2};
+                pg_cell_value value = {{1, 1, 0}, PG_X_LOW, 2, 0};
                 const pg_cells cells = {.air_value = &value, .air_values = 1};
                 set_extreme(&value, &value_fields[m], q);
                 expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", value_fields[m].at, q);

@@ -48,10 +48,10 @@ static void set_mask(pg_desc *d)
 static void set_values(pg_desc *d)
 {
     for (int e = 0; e < 2; e++) {
-        const pg_cell_value air = {{e, d->n[1] - 2, 0}, PG_Y_HIGH, 3 + e};
+        const pg_cell_value air = {{e, d->n[1] - 2, 0}, PG_Y_HIGH, 3 + e, 0};
         given.air[e] = air;
     }
-    const pg_cell_value flux = {{4, 4, 0}, PG_X_HIGH, 0.5};
+    const pg_cell_value flux = {{4, 4, 0}, PG_X_HIGH, 0.5, 0};
     given.flux[0] = flux;
     d->cells.air_value = given.air, d->cells.air_values = 2;
     d->cells.solid_flux = given.flux, d->cells.solid_fluxes = 1;
@@ -163,7 +163,7 @@ static void values_that_have_changed_are_told(void **state)
     set_mask(&d), set_values(&d);
     d.backend = backend_or_skip(state);
     pg_solver *const solver = create(&d);
-    const pg_cell_value air = {{3, d.n[1] - 2, 0}, PG_Y_HIGH, 7};
+    const pg_cell_value air = {{3, d.n[1] - 2, 0}, PG_Y_HIGH, 7, 0};
     OK(pg_set_cells(solver, &(pg_cells){.air_value = &air, .air_values = 1, .solid_fluxes = PG_NONE}), solver);
     OK(pg_query_desc(solver, &told), solver);
     assert_int_equal(told.cells.air_values, 1);

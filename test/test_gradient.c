@@ -313,7 +313,7 @@ static void list_values(const ref *p, const unsigned char *mask, pg_cell_value *
             if (kind == PG_FLUID) continue;
             const double value = solid ? (face % 2 ? along : -along) : linear(p, to[0], to[1], to[2]);
             for (int half = 0; half < 2; half++) {                        /* values of a side add up */
-                const pg_cell_value own = {{i, j, k}, face, value / 2};
+                const pg_cell_value own = {{i, j, k}, face, value / 2, 0};
                 list[solid][number[solid]++] = own;
             }
         }

@@ -229,7 +229,7 @@ static void list_values(struct problem *p)
         const pg_cell_value v = {
             {(int)(m % (size_t)n[0]), (int)(m / (size_t)n[0]) % n[1], (int)(m / (size_t)(n[0] * n[1]))},
             PG_X_HIGH,
-            0.01 * (double)(m % 90)};
+            0.01 * (double)(m % 90), 0};
         if (v.cell[0] == n[0] - 1 || *at != PG_FLUID) continue;
         if (at[1] == PG_AIR && *airs < VALUES_MOST) p->air[(*airs)++] = v;
         if (at[1] == PG_SOLID && *fluxes < VALUES_MOST) p->flux[(*fluxes)++] = v;

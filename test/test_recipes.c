@@ -131,7 +131,7 @@ static void known_points_within_a_node_grid(void **state)
     for (int j = 0; j < N; j++)
         for (int i = 0; i < N; i++) assert_true(fabs(cell[(i + 1) + C * (j + 1)] - node[i + N * j]) < 1e-11);
     mask[8 + C * 8] = PG_AIR;    /* a needle in the middle, at 2 volts */
-    pg_cell_value volts[4] = {{{7, 8, 0}, PG_X_HIGH, 2}, {{9, 8, 0}, PG_X_LOW, 2}, {{8, 7, 0}, PG_Y_HIGH, 2}, {{8, 9, 0}, PG_Y_LOW, 2}};
+    pg_cell_value volts[4] = {{{7, 8, 0}, PG_X_HIGH, 2, 0}, {{9, 8, 0}, PG_X_LOW, 2, 0}, {{8, 7, 0}, PG_Y_HIGH, 2, 0}, {{8, 9, 0}, PG_Y_LOW, 2, 0}};
     desc.cells.air_value = volts, desc.cells.air_values = 4;
     memset(f_cell, 0, sizeof f_cell), memset(cell, 0, sizeof cell);
     solve_well(&desc, cell, f_cell, 1e-12);
