@@ -31,7 +31,7 @@
    the smoke and the solids on its way. */
 #include <unistd.h>
 #include "smoke_flow.h"
-#include "picture.h"
+#include "film.h"
 
 static const struct sample_choice
     precisions[] = {{"f32", PG_F32}, {"f64", PG_F64}, {NULL, 0}},
@@ -505,107 +505,6 @@ static struct picture draw_flow(struct smoke *w, const struct scene *s, int widt
     return all;
 }
 
-#ifdef PG_SAMPLE_PNG
-/* Chunks of PNG files are a length, a name of four letters, data and a checksum (Portable Network Graphics, W3C 2025,
-   which has animations too). */
-static unsigned char *big_endian(unsigned char *to, unsigned long value)
-{
-    for (int q = 0; q < 4; q++) to[q] = (unsigned char)(value >> (24 - 8 * q));
-    return to + 4;
-}
-
-static unsigned long checksum(unsigned long crc, const unsigned char *data, size_t bytes)
-{
-    for (size_t m = 0; m < bytes; m++) {
-        crc ^= data[m];
-        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0xedb88320ul : crc >> 1;
-    }
-    return crc;
-}
-
-static const unsigned char nothing[1] = {0};
-
-/* A chunk whose data are in two parts, the first of which may be empty. */
-static void put_chunk(FILE *file, const char *name, const unsigned char *head, size_t head_bytes,
-                      const unsigned char *data, size_t bytes)
-{
-    unsigned char number[4];
-    unsigned long crc = checksum(0xfffffffful, (const unsigned char *)name, 4);
-    crc = checksum(checksum(crc, head, head_bytes), data, bytes) ^ 0xfffffffful;
-    big_endian(number, (unsigned long)(head_bytes + bytes));
-    fwrite(number, 1, 4, file);
-    fwrite(name, 1, 4, file);
-    fwrite(head, 1, head_bytes, file);
-    fwrite(data, 1, bytes, file);
-    big_endian(number, crc);
-    fwrite(number, 1, 4, file);
-}
-
-/* One frame: libpng makes a whole file in memory, whose image data it takes over. The last frame stays for a second. */
-static void put_frame(FILE *file, const struct picture *p, int frame, int frames, unsigned long *number)
-{
-    png_image image = picture_image(p);
-    png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
-    unsigned char *png = (unsigned char *)sample_alloc(bytes, PG_MEM_HOST), head[26], *at = head;
-    sample_require(png_image_write_to_memory(&image, png, &bytes, 0, p->rgb, 0, NULL), "writing a frame");
-    at = big_endian(big_endian(big_endian(at, (*number)++), image.width), image.height);
-    at = big_endian(big_endian(at, 0), 0);              /* at the picture's upper left corner */
-    at[0] = 0, at[1] = (unsigned char)(frame == frames - 1 ? 100 : 6);      /* shown for so many hundredths */
-    at[2] = 0, at[3] = 100, at[4] = at[5] = 0;          /* of a second; replaces the frame before */
-    for (size_t m = 8; m + 12 <= bytes;) {
-        const size_t size = (size_t)png[m] << 24 | png[m + 1] << 16 | png[m + 2] << 8 | png[m + 3];
-        const int is_data = !memcmp(png + m + 4, "IDAT", 4);
-        if (frame == 0 && !memcmp(png + m + 4, "IHDR", 4)) {
-            unsigned char counts[8];
-            fwrite(png, 1, 8, file);
-            put_chunk(file, "IHDR", nothing, 0, png + m + 8, size);
-            put_chunk(file, "acTL", nothing, 0, counts, (size_t)(big_endian(big_endian(counts, frames), 0) - counts));
-        }
-        if (is_data && at) put_chunk(file, "fcTL", nothing, 0, head, sizeof head), at = NULL;
-        if (is_data && frame == 0) put_chunk(file, "IDAT", nothing, 0, png + m + 8, size);
-        if (is_data && frame > 0) {
-            unsigned char sequence[4];
-            big_endian(sequence, (*number)++);
-            put_chunk(file, "fdAT", sequence, 4, png + m + 8, size);
-        }
-        m += size + 12;
-    }
-    free(png);
-}
-
-static void write_animation(const struct picture *frame, int frames, const char *path)
-{
-    char name[512];
-    unsigned long number = 0;
-    snprintf(name, sizeof name, "%s_anim.png", path);
-    FILE *file = fopen(name, "wb");
-    sample_require(file != NULL, "opening the animation");
-    for (int q = 0; q < frames; q++) put_frame(file, &frame[q], q, frames, &number);
-    put_chunk(file, "IEND", nothing, 0, nothing, 0);
-    const int good = !ferror(file);
-    sample_require(!fclose(file) && good, "writing the animation");
-    printf("wrote %s\n", name);
-}
-
-#else
-static void write_animation(const struct picture *frame, int frames, const char *path)
-{
-    (void)frame, (void)frames, (void)path;
-}
-#endif
-
-/* Six frames in two rows, the last one the last. */
-static void write_sheet(const struct picture *frame, int frames, const char *path)
-{
-    struct picture six[6];
-    for (int q = 0; q < 6; q++) six[q] = frame[(q + 1) * frames / 6 > 0 ? (q + 1) * frames / 6 - 1 : 0];
-    struct picture p = picture_sheet(six, 6, 3);
-    char name[500];
-    snprintf(name, sizeof name, "%s_sheet", path);
-    picture_write(&p, name);
-    free(p.rgb);
-}
-
 /* Whether the frame, if there is one of this step, looks right. */
 static int film_step(struct film *film, struct smoke *w, const struct scene *s, int step)
 {
@@ -625,8 +524,8 @@ static int film_end(struct film *film, struct smoke *w, const struct scene *s)
             struct picture both = picture_sheet(last, 2, 2);
             picture_write(&both, film->path);
             free(both.rgb);
-            write_sheet(film->frame, film->frames, film->path);
-            write_animation(film->frame, film->frames, film->path);
+            film_sheet(film->frame, film->frames, film->path);
+            film_write(film->frame, film->frames, film->path);
         }
         free(last[0].rgb), free(last[1].rgb);
     }

@@ -299,7 +299,9 @@ hello
 charges
 projection
 steps
-electrode
+electrode -o electrode
+droplet -n 16
+droplet -n 16 --air 0.05 -o droplet
 cube -n 31
 own_stream
 many_gpus -n 24
