@@ -29559,7 +29559,7 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 // The fields of the header's structs, in their order: the entries of pg_abi. test_python.py compares them with its text.
 // clang-format off
 #define PGI_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
-#define PGI_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
+#define PGI_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value) X(S, theta)
 #define PGI_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
 #define PGI_RANK_MESSAGE(X, S) X(S, peer) X(S, send) X(S, receive) X(S, send_bytes) X(S, receive_bytes)
 #define PGI_TRANSPORT(X, S)                                                                                            \

@@ -82,7 +82,7 @@ module poisson_gpu
 
     type, bind(c) :: pg_cell_value
         integer(c_int) :: cell(3) = 0, face = 0    ! cell: i, j, k from 0
-        real(c_double) :: value = 0
+        real(c_double) :: value = 0, theta = 0
     end type
 
     type, bind(c) :: pg_cells
@@ -405,6 +405,7 @@ contains
         case ('pg_cell_value.cell'); same = at(c_loc(value%cell), c_loc(value))
         case ('pg_cell_value.face'); same = at(c_loc(value%face), c_loc(value))
         case ('pg_cell_value.value'); same = at(c_loc(value%value), c_loc(value))
+        case ('pg_cell_value.theta'); same = at(c_loc(value%theta), c_loc(value))
         case ('pg_cells.mask'); same = at(c_loc(cells%mask), c_loc(cells))
         case ('pg_cells.stride_mask'); same = at(c_loc(cells%stride_mask), c_loc(cells))
         case ('pg_cells.beta_face'); same = at(c_loc(cells%beta_face), c_loc(cells))

@@ -373,7 +373,9 @@ static void set_situation(pg_desc *d, int situation)
     enum { N = 12 };
     static double wide[N * N], ones[N + 1], rises[N + 1];
     static float narrow[N * N];
-    static unsigned char mask[N * N];
+    static unsigned char mask[N * N], top[N * N];
+    static const pg_cell_value surface = {{3, N - 2, 0}, PG_Y_HIGH, 2, 0.5};
+    for (int i = 0; i < N; i++) top[N * (N - 1) + i] = PG_AIR;
     for (int i = 0; i < N * N; i++) wide[i] = 1 + i % 3, narrow[i] = (float)wide[i];
     for (int i = 0; i <= N; i++) ones[i] = 1, rises[i] = 1 + i;
     d->n[0] = d->n[1] = N, d->centring[0] = d->centring[1] = PG_CELL;
@@ -382,11 +384,13 @@ static void set_situation(pg_desc *d, int situation)
     if (situation == 4) d->velocity[0] = 2;
     if (situation == 5) d->conductance[0] = d->conductance[1] = rises;
     if (situation == 6) set_ends(d, 0, "PP"), d->conductance[0] = ones, d->weight[0] = rises;
+    if (situation == 7) d->cells.mask = mask, d->centring[0] = PG_NODE, d->conductance[1] = rises;
+    if (situation == 8) d->cells.mask = top, d->cells.air_value = &surface, d->cells.air_values = 1;
 }
 
 static void remedies_are_accepted(void **state)
 {
-    enum { SITUATIONS = 7, NUMBERS = 6 };
+    enum { SITUATIONS = 9, NUMBERS = 6 };
     static const unsigned methods[] = {0,      PG_JACOBI, PG_RBGS,    PG_SOR, PG_VCYCLE, PG_WCYCLE,
                                        PG_FMG, PG_DIRECT, PG_FASTEST, PG_CG,  PG_PIPECG, PG_BICGSTAB,
                                        PG_PIPEBICGSTAB};
@@ -434,7 +438,7 @@ static void several_wrong_options_have_a_remedy(void **state)
     for (int q = 0; q < full_or_small(4000, 800); q++) {
         pg_desc d = {.backend = backend, .alpha = 1}, plain;
         set_choice(&d, methods[rng_int(&r, 0, 7)] | options[rng_int(&r, 0, 8)] | options[rng_int(&r, 0, 8)]);
-        set_situation(&d, rng_int(&r, 0, 6));
+        set_situation(&d, rng_int(&r, 0, 8));
         plain = d;
         set_choice(&plain, 0);
         if (rng_int(&r, 0, 2) == 0) d.omega = rng_int(&r, 0, 1) ? 1.25 : 2.5;
@@ -593,7 +597,8 @@ static const field dense_fields[] = {
 static const field cells_fields[] = {
     F('l', pg_cells, stride_mask[0]), F('l', pg_cells, stride_mask[1]), F('c', pg_cells, air_values),
     F('c', pg_cells, solid_fluxes)};
-static const field value_fields[] = {F3('i', pg_cell_value, cell), F('i', pg_cell_value, face), F('d', pg_cell_value, value), F('d', pg_cell_value, theta)};
+static const field value_fields[] = {
+    F3('i', pg_cell_value, cell), F('i', pg_cell_value, face), F('d', pg_cell_value, value), F('d', pg_cell_value, theta)};
 static const field face_fields[] = {F('i', pg_face, kind), F('d', pg_face, value), F('d', pg_face, a), F('d', pg_face, b)};
 enum { EXTREMES = 7 };
 
@@ -615,15 +620,16 @@ static void set_extreme(void *to, const field *f, int q)
 static void set_corner(pg_desc *d, int corner)
 {
     static unsigned char mask[100 * POINTS];    /* for the largest n and stride that are taken */
-    static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2, 0};
+    static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2, 0}, surface = {{1, 1, 0}, PG_X_LOW, 2, 0.5};
     mask[NX] = PG_AIR;
-    for (int a = 0; a < 3 && corner > 2; a++) d->centring[a] = PG_CELL;
+    for (int a = 0; a < 3 && corner > 2 && corner < 7; a++) d->centring[a] = PG_CELL;
     if (corner == 1) set_choice(d, PG_DIRECT), d->alpha = -1;
     if (corner == 2) d->velocity[0] = 2, d->velocity[1] = -1, d->batch = 2;
     if (corner == 3) d->cells.mask = mask, d->cells.air_value = &air, d->cells.air_values = 1;
     if (corner == 4) for (int a = 0; a < 3; a++) set_ends(d, a, "OO");
     if (corner == 5) set_choice(d, PG_MIXED | PG_CG), set_ends(d, 1, "PP"), set_ends(d, 2, "NN");
     if (corner == 6) set_choice(d, PG_F32 | PG_SOR), set_ends(d, 0, "RR");
+    if (corner == 7) d->cells.mask = mask, d->cells.air_value = &surface, d->cells.air_values = 1, d->conductance[0] = positive;
 }
 
 static void expect_answer(pg_status status, const pg_solver *solver, const char *call, size_t at, int q)
@@ -635,7 +641,7 @@ static void expect_answer(pg_status status, const pg_solver *solver, const char 
 
 static void no_number_is_undefined_behaviour(void **state)
 {
-    enum { CORNERS = 7, ROOM = 4 * POINTS };
+    enum { CORNERS = 8, ROOM = 4 * POINTS };
     const pg_backend backend = backend_or_skip(state);
     static double u[ROOM], f[ROOM], out[2 * ROOM];
     fill(u, f, ROOM);
@@ -688,7 +694,7 @@ static void no_number_is_undefined_behaviour(void **state)
                 expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", cells_fields[m].at, q);
             }
             for (size_t m = 0; m < sizeof value_fields / sizeof *value_fields; m++) {
-                pg_cell_value value = {{1, 1, 0}, PG_X_LOW, 2, 0};
+                pg_cell_value value = {{1, 1, 0}, PG_X_LOW, 2, corner == 7 ? 0.25 : 0};
                 const pg_cells cells = {.air_value = &value, .air_values = 1};
                 set_extreme(&value, &value_fields[m], q);
                 expect_answer(pg_set_cells(solver, &cells), solver, "pg_set_cells", value_fields[m].at, q);

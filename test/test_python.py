@@ -268,6 +268,10 @@ def test_batches():
         assert relative(u[q], pg.solve(f[q])[0]) < 1e-12
 
 
+def sides(**arrays):
+    return dict(dict(cell=[(3, 1)], face=['y_high'], value=[2.0]), **arrays)
+
+
 def masked_box(**options):
     return pg.Solver((5, 4), centring='cell', mask=np.zeros((5, 4), 'uint8'), **options)
 
@@ -332,6 +336,20 @@ def masked_box(**options):
     (lambda s: masked_box(air_value=[((60, 4), 'y_high', 2.0)]), r'air_value\[0\] has the cell \(60, 4\)'),
     (lambda s: masked_box(air_value=[(3, 1)]), r'air_value\[0\] is \(3, 1\)'),
     (lambda s: masked_box(air_value=5), 'air_value is 5'),
+    (lambda s: masked_box(air_value=[((3, 1), 'y_high', 2.0, 0.5, 1)]), r'air_value\[0\] is .* or with theta'),
+    (lambda s: masked_box(air_value=[((3, 1), 'y_high', 2.0, 'half')]), r"the theta of air_value\[0\] is 'half'"),
+    (lambda s: masked_box(air_value=dict(cell=[(3, 1)], face='y_high')), 'air_value has cell, face; it must have'),
+    (lambda s: masked_box(air_value=sides(thetas=1)), 'air_value has cell, face, value, thetas;'),
+    (lambda s: masked_box(air_value=sides(cell=[(3.0, 1.0)])), r'cell of air_value is \(1, 2\) of float64'),
+    (lambda s: masked_box(air_value=sides(cell=[(3, 1, 0)])), r'cell of air_value is \(1, 3\) of'),
+    (lambda s: masked_box(air_value=sides(cell=[(3, 1), (3,)])), 'cell of air_value is .* an array'),
+    (lambda s: masked_box(air_value=sides(cell=[(3, 1), (60, 4)])), r'air_value\[1\] has the cell \(60, 4\)'),
+    (lambda s: masked_box(air_value=sides(cell=[(-1, 1), (0, 1)])), r'air_value\[0\] has the cell \(-1, 1\)'),
+    (lambda s: masked_box(air_value=sides(face=['z_low'])), r"the face of air_value\[0\] is 'z_low'"),
+    (lambda s: masked_box(air_value=sides(face=2)), r'the face of air_value\[0\] is 2'),
+    (lambda s: masked_box(air_value=sides(face=['x_low'] * 2)), r'face of air_value has the shape \(2,\); cell has 1'),
+    (lambda s: masked_box(air_value=sides(value='much')), "value of air_value is 'much'"),
+    (lambda s: masked_box(air_value=sides(theta=[0.5, 1])), r'theta of air_value has the shape \(2,\)'),
     (lambda s: masked_box(solid_flux=[((3, 1), 'z_low', 2.0)]), 'z_low'),
 ])
 def test_what_does_not_fit_is_a_value_error(call, says):
@@ -444,6 +462,145 @@ def test_masks_and_coefficients():
     with pg.Solver((n, n), centring='cell', method='CG | PRECOND_AINV', robust='auto') as solver:
         solver.solve(f)
         assert 'PG_CG' in solver.report.method
+
+
+STEPS = {'x_low': (0, -1), 'x_high': (0, 1), 'y_low': (-1, 0), 'y_high': (1, 0)}
+
+
+class Circle:
+    """Nodes of the unit square, fluid within a circle, where u = exp(x) sin(2 y) solves -div grad u = 3 u."""
+    centre, radius = np.array([0.53, 0.48]), 0.4    # y, x
+
+    def __init__(self, n):
+        self.n, self.h = n, 1 / (n + 1)
+        at = np.arange(1, n + 1) / (n + 1)
+        self.y, self.x = np.meshgrid(at, at, indexing='ij')
+        self.fluid = np.hypot(self.y - self.centre[0], self.x - self.centre[1]) < self.radius
+        self.mask = np.where(self.fluid, pg.FLUID, pg.AIR).astype('uint8')
+        self.u = np.where(self.fluid, self.exact(self.y, self.x), 0)
+
+    @staticmethod
+    def exact(y, x):
+        return np.exp(x) * np.sin(2 * y)
+
+    def surface(self):
+        """What air_value takes: every link that the circle cuts, and where it does."""
+        cells, faces, values, thetas = [], [], [], []
+        for face, step in STEPS.items():
+            cell = np.argwhere(self.fluid & ~np.roll(self.fluid, (-step[0], -step[1]), (0, 1)))
+            start = (cell + 1) * self.h - self.centre
+            along = start @ step
+            theta = (np.sqrt(self.radius**2 - (start**2).sum(1) + along**2) - along) / self.h
+            y, x = (start + self.centre + theta[:, None] * self.h * np.array(step)).T
+            cells, faces = cells + [cell], faces + [face] * len(cell)
+            values, thetas = values + [self.exact(y, x)], thetas + [theta]
+        return dict(cell=np.concatenate(cells), face=faces, value=np.concatenate(values), theta=np.concatenate(thetas))
+
+    def solver(self, air_value, **options):
+        return pg.Solver((self.n, self.n), mask=self.mask, air_value=air_value, **options)
+
+    def error(self, solver):
+        u = solver.solve(3 * self.u, rtol=1e-11)
+        assert solver.report.converged and (u[~self.fluid] == 0).all()
+        return np.abs(u - self.u).max()
+
+
+def entries_of(arrays):
+    return [(tuple(cell), *rest) for cell, *rest in zip(arrays['cell'].tolist(), *list(arrays.values())[1:])]
+
+
+def test_surfaces_between_nodes_are_of_second_order():
+    errors = []
+    for n in (33, 65):
+        circle = Circle(n)
+        with circle.solver(circle.surface()) as solver:
+            errors.append(circle.error(solver))
+        with circle.solver(dict(circle.surface(), theta=1)) as solver:
+            assert circle.error(solver) > 30 * errors[-1]    # a staircase
+    assert errors[0] < 1e-3 and errors[0] > 3 * errors[1]
+
+
+def test_thetas_are_taken_from_entries_and_from_arrays():
+    circle = Circle(33)
+    arrays = circle.surface()
+    with circle.solver(arrays) as solver:
+        u = solver.solve(3 * circle.u)
+    for same in (entries_of(arrays), dict(arrays, face=np.array(arrays['face'])),
+                 dict(arrays, face=np.array(arrays['face'], object)),
+                 dict(arrays, cell=arrays['cell'].astype('uint8'), value=arrays['value'].tolist())):
+        with circle.solver(same) as solver:
+            assert np.array_equal(solver.solve(3 * circle.u), u)
+    one = dict(arrays, face='x_low', value=0.5, theta=np.float32(0.25))
+    both = circle.solver(one), circle.solver([(cell, 'x_low', 0.5, 0.25) for cell, *_ in entries_of(arrays)])
+    assert bytes(both[0]._keep['air_value', 'list']) == bytes(both[1]._keep['air_value', 'list'])
+    nothing = dict(cell=np.zeros((0, 2), int), face=[], value=[])
+    with circle.solver(nothing) as solver, circle.solver([]) as other:
+        assert np.array_equal(solver.solve(3 * circle.u), other.solve(3 * circle.u))
+
+
+def test_many_entries_as_arrays():
+    mask = np.zeros((320, 320), 'uint8')
+    mask[:, 1::2] = pg.AIR
+    cell = np.repeat(np.argwhere(mask == pg.FLUID), 2, axis=0)
+    face = ['x_low'] * (len(cell) // 2) + ['x_high'] * (len(cell) - len(cell) // 2)
+    with pg.Solver(mask.shape, mask=mask) as solver:
+        assert solver._cell_values('air_value', dict(cell=cell, face=face, value=1.0, theta=0.5))[1] == len(cell) > 100000
+
+
+def test_a_surface_may_move():
+    circle, arrays = Circle(33), Circle(33).surface()
+    with circle.solver(arrays) as made, circle.solver(dict(arrays, value=0.0, theta=1)) as solver:
+        solver.solve(3 * circle.u)
+        solver.set_cells(air_value=arrays)
+        assert relative(solver.solve(3 * circle.u, rtol=1e-12), made.solve(3 * circle.u, rtol=1e-12)) < 1e-10
+        assert circle.error(solver) < 1e-3
+        solver.set_cells(air_value=[entry[:3] + (1.0,) for entry in entries_of(arrays)])
+        assert circle.error(solver) > 1e-2
+        with pytest.raises(ValueError, match=r'air_value\[2\] has theta 1.2; it must be 0 .* to 1'):
+            solver.set_cells(air_value=dict(arrays, theta=np.where(np.arange(len(arrays['cell'])) == 2, 1.2, 0.5)))
+        assert circle.error(solver) > 1e-2    # as it was
+    with pytest.raises(ValueError, match=r'air_value\[0\] has theta 1.2; it must be 0 .* to 1'):
+        circle.solver(dict(arrays, theta=1.2)).solve(circle.u)
+    with pytest.raises(ValueError, match=r'solid_flux\[0\] has theta 0.5;'):
+        pg.Solver((4, 4), mask=np.eye(4, dtype=bool), solid_flux=[((0, 1), 'x_low', 1.0, 0.5)]).solve(np.zeros((4, 4)))
+    with circle.solver(dict(arrays, theta=0)) as solver:
+        solver.solve(circle.u)
+        with pytest.raises(ValueError, match='no entry of the list'):
+            solver.set_cells(air_value=arrays)
+
+
+def test_slopes_and_gradients_know_of_surfaces():
+    circle = Circle(33)
+    arrays = circle.surface()
+    with circle.solver(arrays) as solver:
+        u = solver.solve(3 * circle.u)
+        slopes = {axis: solver.gradient(u, axis) for axis in 'yx'}
+        for (j, i), face, value, theta in entries_of(arrays):
+            slope = (value - u[j, i]) / (theta * circle.h) * sum(STEPS[face])
+            at = (j + (face == 'y_high'), i + (face == 'x_high'))
+            assert abs(slopes[face[0]][at] - slope) < 1e-10 * (1 + abs(slope))
+        zeros = circle.solver(dict(arrays, value=0.0))
+        f = random(u.shape)
+        assert relative(solver._solve_homogeneous(f, rtol=1e-12), zeros.solve(f, rtol=1e-12)) < 1e-10
+        assert relative(solver.solve(3 * circle.u), u) < 1e-7    # the values are back
+
+
+def test_masks_go_with_nodes_and_a_metric():
+    """Between cylinders of radius 1 at 0 V and radius 2 at 1 V u is log2(r)."""
+    errors = []
+    for n in (40, 80):
+        r = np.linspace(0, 3, n + 1)[:-1]
+        mask, h = np.where((r > 1) & (r < 2), pg.FLUID, pg.AIR).astype('uint8'), 3 / n
+        fluid = np.flatnonzero(mask == pg.FLUID)
+        first, last = fluid[[0, -1]]
+        weight, conductance = r.copy(), np.append(0, r + h / 2)
+        weight[0] = h / 4
+        with pg.Solver(n, {'x_low': 'neumann', 'x_high': 'dirichlet'}, h=h, mask=mask, weight=[weight],
+                       conductance=[conductance], air_value=[((first,), 'x_low', 0.0, (r[first] - 1) / h),
+                                                             ((last,), 'x_high', 1.0, (2 - r[last]) / h)]) as solver:
+            u = solver.solve(np.zeros(n), rtol=1e-11)
+        errors.append(np.abs(u - np.log2(r, where=mask == pg.FLUID, out=np.zeros(n))).max())
+    assert errors[0] < 1e-3 and errors[0] > 3 * errors[1]
 
 
 def test_what_is_copied_may_change_and_all_layouts_have_one_problem():
@@ -743,6 +900,7 @@ def test_gradients_of_torch(options):
 
 
 @pytest.mark.parametrize('values', [dict(air_value=[((3, 1), 'y_high', 2.0)]),
+                                    dict(air_value=[((3, 1), 'y_high', 2.0, 0.3)]),
                                     dict(solid_flux=[((1, 1), 'y_low', 1.5)]), dict()])
 def test_gradients_of_torch_among_obstacles(values):
     torch = pytest.importorskip('torch')

@@ -84,7 +84,7 @@ def _struct(name, *fields):
 
 pg_face = _struct('pg_face', ('kind', c_int), ('value', c_double),
                   ('array', c_void_p), ('a', c_double), ('b', c_double))
-pg_cell_value = _struct('pg_cell_value', ('cell', c_int * 3), ('face', c_int), ('value', c_double))
+pg_cell_value = _struct('pg_cell_value', ('cell', c_int * 3), ('face', c_int), ('value', c_double), ('theta', c_double))
 pg_cells = _struct(
     'pg_cells', ('mask', c_void_p), ('stride_mask', c_int64 * 2), ('beta_face', c_void_p * 3), ('beta_cell', c_void_p),
     ('openness', c_void_p * 3), ('alpha_cell', c_void_p), ('air_value', POINTER(pg_cell_value)), ('air_values', c_int),
@@ -650,7 +650,10 @@ class Solver:
     centring     'node' (default) or 'cell';  h, coord, weight, conductance: of each axis
     mask         an array of FLUID, SOLID or AIR (uint8), or of bool, where True is a solid
     beta_face, openness   dicts by axis of arrays with one more element along it; beta_cell, alpha_cell
-    air_value, solid_flux   lists of ((k, j, i), face, value)
+    air_value, solid_flux   lists of ((k, j, i), face, value), as ((3, 1), 'y_high', 2.0); of air also with theta after the
+                 value, which then holds at that part of the way from the unknown to the next one. Many are quicker as a
+                 dict of arrays: 'cell', whose rows are (k, j, i), as of numpy.argwhere, 'face', 'value' and, of air,
+                 'theta', an element a row, or one for all
     smoother, precond   'lines', 'ainv' ...: the header's names, shortened; method takes the long ones, too
     others       alpha, beta, velocity, omega, robust, nu_pre, nu_post, fmg_cycles, coarsest, inner_cycles: of pg_desc
 
@@ -845,25 +848,65 @@ class Solver:
                 self._keep[name, axis] = (array, device)
 
     def _cell_values(self, name, values):
-        if not isinstance(values, collections.abc.Sequence):
-            raise ValueError('%s is %r; it must be a list of (cell, face, value)' % (name, values))
+        """The table of a list, or of a dict of arrays, and how many entries it has."""
+        if not isinstance(values, (collections.abc.Sequence, dict)):
+            raise ValueError('%s is %r; it must be a list of (cell, face, value), or a dict of arrays cell, face, value' %
+                             (name, values))
         faces = {'%s_%s' % (a, side): 2 * axis + end for axis, a in enumerate(self._axes)
                  for end, side in enumerate(('low', 'high'))}
-        table = self._keep[name, 'list'] = (pg_cell_value * len(values))()
+        table = (self._table_of_arrays if isinstance(values, dict) else self._table_of_entries)(name, values, faces)
+        self._keep[name, 'list'] = table
+        return (table, len(table)) if len(table) else (None, 0)
+
+    def _table_of_entries(self, name, values, faces):
+        table = (pg_cell_value * len(values))()
         for q, (entry, given) in enumerate(zip(table, values)):
             own = '%s[%d]' % (name, q)
             try:
-                (*cell,), face, value = given
+                (*cell,), face, value, theta = given if len(given) == 4 else (*given, 0)
             except (TypeError, ValueError):
-                raise ValueError("%s is %r; it must be (cell, face, value), as ((3, 1), 'y_high', 2.0)" %
+                raise ValueError("%s is %r; it must be (cell, face, value), as ((3, 1), 'y_high', 2.0), or with theta" %
                                  (own, given)) from None
             cell = tuple(_whole('a place in the cell of ' + own, place) for place in cell)
             if len(cell) != self.dim or not all(0 <= place < n for place, n in zip(cell, self.shape)):
                 raise ValueError('%s has the cell %s, outside the shape %s' % (own, cell, self.shape))
             entry.cell[:] = cell[::-1] + (0,) * (3 - self.dim)
             entry.face = _choice('the face of ' + own, face, faces)
-            entry.value = _real('the value of ' + own, value)
-        return (table, len(values)) if values else (None, 0)
+            entry.value, entry.theta = _real('the value of ' + own, value), _real('the theta of ' + own, theta)
+        return table
+
+    def _table_of_arrays(self, name, values, faces):
+        if not {'cell', 'face', 'value'} <= set(values) <= {'cell', 'face', 'value', 'theta'}:
+            raise ValueError('%s has %s; it must have cell, face, value, of air also theta' % (name, ', '.join(values)))
+        arrays = {}
+        for key, array in values.items():
+            try:
+                arrays[key] = numpy.asarray(array, 'float64' if key in ('value', 'theta') else None)
+            except (TypeError, ValueError):
+                raise ValueError('%s of %s is %r; it must be an array in host memory, of numbers or names' %
+                                 (key, name, array)) from None
+        cell, given = arrays.pop('cell'), arrays['face']
+        if cell.ndim != 2 or cell.shape[1] != self.dim or cell.dtype.kind not in 'iu':
+            raise ValueError('cell of %s is %s of %s; it must be (entries, %d) of whole numbers' %
+                             (name, cell.shape, cell.dtype, self.dim))
+        outside = ((cell < 0) | (cell >= self.shape)).any(1)
+        if outside.any():
+            q = outside.argmax()
+            raise ValueError('%s[%d] has the cell %s, outside the shape %s' % (name, q, tuple(cell[q].tolist()), self.shape))
+        number = arrays['face'] = numpy.full(given.shape, -1, 'int32')
+        for face in faces:
+            number[given == face] = faces[face]
+        if (number < 0).any():
+            q = (number < 0).argmax()
+            _choice('the face of %s[%d]' % (name, q), given.ravel().tolist()[q], faces)
+        table = (pg_cell_value * len(cell))()
+        rows = numpy.frombuffer(table, pg_cell_value) if len(cell) else numpy.empty(0, pg_cell_value)
+        rows['cell'][:, :self.dim] = cell[:, ::-1]
+        for key, column in arrays.items():
+            if column.shape not in ((), (len(cell),)):
+                raise ValueError('%s of %s has the shape %s; cell has %d rows' % (key, name, column.shape, len(cell)))
+            rows[key] = column
+        return table
 
     # -- handles --
 
@@ -1011,8 +1054,13 @@ class Solver:
         try:
             _check(_library.pg_set_faces(pointer, none), pointer)
             if lists:
-                empty = pg_cells(air_values=NONE, solid_fluxes=NONE)
-                _check(_library.pg_set_cells(pointer, byref(empty)), pointer)
+                zeros = pg_cells(air_values=NONE, solid_fluxes=NONE)
+                if desc.cells.air_values:    # surfaces stay where they are
+                    table = self._keep['air_value', 'list']
+                    table = type(table).from_buffer_copy(table)
+                    numpy.frombuffer(table, pg_cell_value)['value'] = 0
+                    zeros.air_value, zeros.air_values = table, len(table)
+                _check(_library.pg_set_cells(pointer, byref(zeros)), pointer)
             return self.solve(f, u, **dict(stop, guess='zero'))
         finally:
             _check(_library.pg_set_faces(pointer, desc.face), pointer)
@@ -1184,7 +1232,8 @@ class Solver:
     def set_cells(self, mask=None, *, air_value=None, solid_flux=None, **fields):
         """What has changed of mask, beta_face, beta_cell, openness, alpha_cell, air_value, solid_flux.
 
-        Without arguments: the coefficients have changed in place. A mask and lists are copied.
+        Without arguments: the coefficients have changed in place. A mask and lists are copied. Lists have at most as many
+        entries as those that the solver was made with, and a theta only if one of those had one, which may be 1.
         """
         with self._all_or_nothing():
             if mask is not None and not self._desc.cells.mask:
