@@ -7349,6 +7349,17 @@ template <class P, int NORM> struct pgi_pass_march {
         if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1))
             stream.complete(slot_of(0), t, COLOUR, in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2));
     }
+    // A half-sweep with a weight of its own, or of 0. It is seldom, so that others shall not pay for it: the statement
+    // keeps the compiler from making selections of the branch.
+    __device__ __forceinline__ void weigh(int p, int here, int colour, T (&fresh)[ROWS]) const
+    {
+        asm volatile("");
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const T u = ring[here][r][(r + colour) & 1];
+            fresh[r] = u + tile.a.relative[p] * (fresh[r] - u);
+        }
+    }
     // Half-sweep p, or (p = HALVES) the residual of the first colour, in plane z = t - p
     template <int SECOND, int CAREFUL> __device__ void stage(int p, int z)
     {
@@ -7370,19 +7381,20 @@ template <class P, int NORM> struct pgi_pass_march {
                                          (r * P::PITCH + c) * (int)sizeof(T));
             const T xm = c ? side : far, xp = c ? far : side, zm = ring[here + 1][r][c], zp = ring[here - 1][r][c];
             T residual = right - pgi_stencil(op.xc[c], yc, zc, op.reaction[c], u, xm, xp, ym, yp, zm, zp);
-            left[r][0] = left[r][1] = 0;
-            if (p == HALVES) {
-                left[r][c] = residual;
-                continue;
-            }
+            left[r][c] = residual, left[r][1 - c] = 0;
+            if (p == HALVES) continue;
             T w = op.weight_of(r, c);
             if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
-            if (p > 0 && tile.a.unequal) w *= tile.a.relative[p];
             fresh[r] = u + residual * w;
-            if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
         }
+        if (p > 0 && p < HALVES && tile.a.unequal) weigh(p, here, COLOUR, fresh);
 #pragma unroll
-        for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+        for (int r = 0; r < ROWS && p < HALVES; r++) {
+            const int c = (r + COLOUR) & 1;
+            T &own = ring[here][r][c];
+            if (RESTRICTS) left[r][c] -= op.diagonal(c, op.along_y(r), zc) * (fresh[r] - own);
+            own = fresh[r];
+        }
         // Of the second colour when it is relaxed, of the first one when its neighbours have their last values
         if (RESTRICTS && p >= HALVES - 1) add_residual<SECOND>(left, p, z);
     }

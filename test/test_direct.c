@@ -375,6 +375,7 @@ static void batches_of_the_transforms(void **state)
     for (int round = 0; round < 5 * 2 * 2 * 3; round++) {
         const char *ends = plain_ends[round % 5];
         const int cell = round / 5 % 2, length = lengths[round / 10 % 2], axis = round / 20;
+        if (small_run() && length == 128 && (round + axis) % 3) continue;
         begin(backend, 3);
         for (int a = 0; a < 3; a++) {
             box.desc.n[a] = a == axis ? length : rng_int(&r, 7, 13);
