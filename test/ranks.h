@@ -16,7 +16,7 @@ struct ranks_case {
     pg_stop stop;
     int work, count;
     int uneven, windows, arrays;    /* parts of different sizes; u and f in larger arrays; boundary data that vary */
-    int media;                      /* bits: a mask, beta_face, alpha_cell, openness, air_value */
+    int media;                      /* bits: a mask, beta_face, alpha_cell, openness, air_value, and its theta */
     int changes;                    /* media are other ones at first */
     int gpus, on_device;            /* a rank each; whose arrays are device memory */
     double tolerance;               /* 0: the same bits, else relative to the largest value */
@@ -169,8 +169,12 @@ static void random_media(ranks_case *c, whole_box *w, rng *r)
         beside[a] = to;
         const int64_t row = d->n[0], plane = row * d->n[1];
         if (w->mask[v->cell[0] + row * v->cell[1] + plane * v->cell[2]] == PG_FLUID &&
-            w->mask[beside[0] + row * beside[1] + plane * beside[2]] == PG_AIR)
+            w->mask[beside[0] + row * beside[1] + plane * beside[2]] == PG_AIR) {
+            v->theta = c->media & 32 ? rng_uniform(r, 0.05, 1) : 0;
+            for (const pg_cell_value *q = w->air; q < v; q++)    // of one side all have one
+                if (!memcmp(q->cell, v->cell, sizeof v->cell) && q->face == v->face) v->theta = q->theta;
             d->cells.air_values++;
+        }
     }
     if (d->cells.air_values) d->cells.air_value = w->air;
 }
@@ -260,7 +264,7 @@ static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
     measure(s, w->u, w->f, w->norm, &w->sum, &w->dot);
     if (c->work == APPLY || c->work == RESIDUAL) {
         do_work(c, s, w->u, w->f, w->result);
-        take_slopes(s, d, w->u, w->slope);
+        if (!d->cells.air_values) take_slopes(s, d, w->u, w->slope);    /* of several ranks lists have none */
     } else {
         do_work(c, s, w->result, w->f, NULL);
         if (c->work == SOLVE) OK(pg_get_report(s, &w->report), s);
@@ -336,7 +340,10 @@ static pg_solver *create_with_media(pg_desc *d, const ranks_case *c, int rank, p
     }
     if (mask && !d->cells.air_values) m->array[7] = allocate(m->bytes[7]);    /* else pg_create checks the sides of values */
     if (m->array[7] != mask) memset(m->array[7], PG_FLUID, m->bytes[7]);
-    for (int q = 0; q < d->cells.air_values; q++) air[q] = d->cells.air_value[q], air[q].value = 5;
+    for (int q = 0; q < d->cells.air_values; q++) {
+        air[q] = d->cells.air_value[q], air[q].value = 5;
+        air[q].theta = air[q].theta > 0 ? 1 - 0.5 * air[q].theta : 0;
+    }
     before.cells.air_value = air;
     for (int q = 0; q < 7; q++)
         if (m->array[q]) *(double *)m->array[q] *= 0.5;
@@ -347,7 +354,11 @@ static pg_solver *create_with_media(pg_desc *d, const ranks_case *c, int rank, p
     for (int q = 0; q < 7; q++)
         if (m->array[q]) *(double *)m->array[q] *= 2;
     give_media(d, m, rank, c->on_device, held);
-    RANK_OK(pg_set_cells(s, &d->cells), s);
+    pg_cells media = d->cells, values = {};
+    media.air_value = NULL, media.air_values = 0;
+    values.air_value = d->cells.air_value, values.air_values = d->cells.air_values;
+    RANK_OK(pg_set_cells(s, &media), s);
+    if (values.air_values) RANK_OK(pg_set_cells(s, &values), s);
     take_media(first);
     return s;
 }
@@ -616,17 +627,20 @@ static void set_direct_solves_agree_with_one_rank(ranks_case *c, int turn)
     c->tolerance = c->stop.rtol == PG_NONE && !(c->desc.flags & PG_MIXED) ? 1e-10 : 1e-6;
 }
 
-/* Obstacles and coefficients: all ranks have them whole, and the bits of one rank whatever the method. */
+/* Obstacles and coefficients, of nodes, cells and with a metric: all ranks have them whole, and the bits of one rank
+   whatever the method. */
 static void set_obstacles_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
     static const unsigned methods[] = {PG_FMG, PG_CG | PG_PRECOND_DIAGONAL, PG_RBGS, PG_VCYCLE, PG_BICGSTAB,
                                        PG_FMG | PG_COARSEN_CELLS, PG_FMG | PG_MIXED};
-    for (int a = 0; a < c->desc.dim; a++) c->desc.centring[a] = PG_CELL;
     set_choice(&c->desc, methods[turn % 7]);
-    c->media = c->desc.flags & PG_COARSEN_CELLS ? 1 : turn % 3 ? 1 + 2 * (turn % 8) : 2 + 4 * (turn % 2);
-    if (turn % 5 == 1 && c->media & 1 && !(c->desc.flags & PG_COARSEN_CELLS)) c->media |= 16;
+    const int plain = (c->desc.flags & PG_COARSEN_CELLS) != 0;
+    for (int a = 0; a < c->desc.dim && plain; a++) c->desc.centring[a] = PG_CELL;
+    if (turn % 9 < 3 && !plain) stretch(c, 1.5);
+    c->media = plain ? 1 : turn % 3 ? 1 + 2 * (turn % 8) : 2 + 4 * (turn % 2);
+    if (turn % 5 % 2 && c->media & 1 && !plain) c->media |= turn % 4 == 2 ? 16 : 16 + 32;
     if (turn % 6 == 1) c->desc.batch = 2;
-    c->work = turn % 4 == 3 && !(c->media & 16) ? RESIDUAL : SOLVE;
+    c->work = turn % 4 == 3 ? RESIDUAL : SOLVE;
     c->stop.rtol = 1e-8, c->stop.max_iter = 20;
     c->changes = turn % 2;
 }

@@ -48,7 +48,7 @@ static void set_mask(pg_desc *d)
 static void set_values(pg_desc *d)
 {
     for (int e = 0; e < 2; e++) {
-        const pg_cell_value air = {{e, d->n[1] - 2, 0}, PG_Y_HIGH, 3 + e, 0};
+        const pg_cell_value air = {{e, d->n[1] - 2, 0}, PG_Y_HIGH, 3 + e, e ? 0.75 : 0};
         given.air[e] = air;
     }
     const pg_cell_value flux = {{4, 4, 0}, PG_X_HIGH, 0.5, 0};
@@ -77,6 +77,11 @@ static void wild_mixed(pg_desc *d) { wild_and_long(d), set_choice(d, PG_FMG | PG
 static void among_walls(pg_desc *d) { set_mask(d); }
 static void among_walls_in_f32(pg_desc *d) { set_mask(d), set_choice(d, PG_FMG | PG_F32); }
 static void with_values(pg_desc *d) { set_mask(d), set_values(d); }
+static void with_nodes(pg_desc *d)
+{
+    set_mask(d), set_values(d), set_metric(d);
+    d->centring[0] = d->centring[1] = PG_NODE;
+}
 static void with_fields(pg_desc *d) { set_fields(d), set_choice(d, PG_MIXED); }
 static void coarse_cells(pg_desc *d) { set_mask(d), set_choice(d, PG_FMG | PG_COARSEN_CELLS); }
 static void conjugate(pg_desc *d) { set_mask(d), set_choice(d, PG_CG); }
@@ -94,6 +99,7 @@ static const struct {
     {"default", plain}, {"SOR", sweeps}, {"Jacobi in f32", jacobi}, {"V-cycles", cycles}, {"a metric", stretched},
     {"two axes that vary", wild}, {"the same with long axes", wild_and_long}, {"the same in two precisions", wild_mixed},
     {"a mask", among_walls}, {"a mask in f32", among_walls_in_f32}, {"values on sides", with_values},
+    {"nodes with a metric", with_nodes},
     {"coefficients", with_fields}, {"coarse cells", coarse_cells}, {"CG with a mask", conjugate},
     {"BiCGStab", bicgstab}, {"a velocity", flow}, {"PG_DIRECT", direct}, {"PG_PRECOND_DIRECT", nearby},
     {"cycles kept", kept},
@@ -163,7 +169,7 @@ static void values_that_have_changed_are_told(void **state)
     set_mask(&d), set_values(&d);
     d.backend = backend_or_skip(state);
     pg_solver *const solver = create(&d);
-    const pg_cell_value air = {{3, d.n[1] - 2, 0}, PG_Y_HIGH, 7, 0};
+    const pg_cell_value air = {{3, d.n[1] - 2, 0}, PG_Y_HIGH, 7, 0.25};
     OK(pg_set_cells(solver, &(pg_cells){.air_value = &air, .air_values = 1, .solid_fluxes = PG_NONE}), solver);
     OK(pg_query_desc(solver, &told), solver);
     assert_int_equal(told.cells.air_values, 1);

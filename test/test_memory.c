@@ -26,7 +26,8 @@ enum {
     ROBUST = 16384,
     LABYRINTH = 32768,
     WILD = 65536,
-    NODES = 131072
+    NODES = 131072,
+    SURFACES = 262144
 };
 
 struct kind {
@@ -79,6 +80,10 @@ static const struct kind kinds[] = {
     {{40, 33, 1}, 2, {"NN", "PP", ""}, PG_FMG, BETA_FACE},
     {{64, 1, 1}, 1, {"NN", "", ""}, 0, MASK | AIR},
     {{64, 1, 1}, 1, {"DD", "", ""}, PG_CG, BETA_CELL | ALPHA_CELL},
+    {{16, 15, 14}, 3, {"NN", "PP", "DR"}, PG_FMG, MASK | AIR | VALUES | SURFACES | NODES | METRIC | FACES},
+    {{16, 15, 14}, 3, {"NN", "NN", "NN"}, PG_PIPECG, MASK | AIR | VALUES | SURFACES | ALPHA_CELL | OPENNESS},
+    {{33, 34, 1}, 2, {"RN", "DN", ""}, 0, MASK | AIR | VALUES | SURFACES | NODES | COORD | BETA_FACE | BATCH},
+    {{33, 34, 1}, 2, {"NN", "PP", ""}, PG_FMG, MASK | NODES | METRIC | ROBUST},
 };
 
 /* What a handle gave, in the order in which it was asked. */
@@ -226,11 +231,12 @@ static void list_values(struct problem *p)
     p->desc.cells.air_value = p->air, p->desc.cells.solid_flux = p->flux;
     for (size_t m = 0; m < p->points; m++) {
         const unsigned char *at = &p->mask[0][m];
-        const pg_cell_value v = {
+        pg_cell_value v = {
             {(int)(m % (size_t)n[0]), (int)(m / (size_t)n[0]) % n[1], (int)(m / (size_t)(n[0] * n[1]))},
             PG_X_HIGH,
             0.01 * (double)(m % 90), 0};
         if (v.cell[0] == n[0] - 1 || *at != PG_FLUID) continue;
+        if (at[1] == PG_AIR && p->kind->has & SURFACES) v.theta = 0.1 * (double)(1 + m % 10);
         if (at[1] == PG_AIR && *airs < VALUES_MOST) p->air[(*airs)++] = v;
         if (at[1] == PG_SOLID && *fluxes < VALUES_MOST) p->flux[(*fluxes)++] = v;
     }

@@ -693,7 +693,8 @@ static void obstacles_in_f32_have_the_bits_of_one_gpu_on_gpus(void **)
     if (devices < 2) skip();
     for (int m = 0; m < full_or_small(12, 6); m++) {    // 6: all methods, ends, parts and media
         ranks_case c;
-        set_case(&c, 2 + m % 2, 11, 13, 37, ranks_ends[m % 6], ranks_ends[(m + 2) % 6], PG_CELL);
+        set_case(&c, 2 + m % 2, 11, 13, 37, ranks_ends[m % 6], ranks_ends[(m + 2) % 6], m % 4 < 2 ? PG_CELL : PG_NODE);
+        if (m % 3 == 0) stretch(&c, 1.5);
         const float_media media = float_media_create(&c, (uint64_t)m);
         c.gpus = 1, c.uneven = m % 4, c.on_device = m % 4 > 0;
         c.desc.backend = PG_CUDA, set_choice(&c.desc, methods[m % 5]);
@@ -1073,7 +1074,14 @@ static void long_lines_agree_with_one_gpu_on_gpus(void **)
 struct difference {
     void (*change)(pg_desc *);
     const char *field, *value;
+    int has_surface;    // all have one
 };
+static const unsigned char some_air[12 * 11 * 40] = {PG_FLUID, PG_AIR};
+static const pg_cell_value surface[2] = {{{0, 0, 0}, PG_X_HIGH, 1, 0.5}, {{0, 0, 0}, PG_X_HIGH, 1, 0.25}};
+static void set_surface(pg_desc *d, int which)
+{
+    d->cells.mask = some_air, d->cells.air_value = &surface[which], d->cells.air_values = 1;
+}
 static const double other_weight[12] = {1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
 static const difference differences[] = {
     {[](pg_desc *d) { d->n[0]++; }, "n[0]", "13 on rank 1"},
@@ -1085,6 +1093,8 @@ static const difference differences[] = {
     {[](pg_desc *d) { d->batch = 2; }, "batch", "2 on rank 1"},
     {[](pg_desc *d) { d->nu_pre = 3; }, "nu_pre", "3 on rank 1"},
     {[](pg_desc *d) { d->lo[2] = 14, d->hi[2] = 26, d->hi[0] = 12, d->hi[1] = 11; }, "lo[2]", "rank 1"},
+    {[](pg_desc *d) { set_surface(d, 1); }, "hash of air_value", "rank 1", 1},
+    {[](pg_desc *d) { d->centring[1] = PG_NODE; }, "centring[1]", "rank 1", 1},
     {[](pg_desc *d) { d->alpha = -1; }, "rank 1 refused", "alpha"},
     {[](pg_desc *d) { d->workspace = d, d->workspace_bytes = 1; }, "rank 1 refused", "workspace"},
 };
@@ -1100,6 +1110,7 @@ static void ranks_that_disagree_are_told_where(void **)
             pg_desc d = a_case(3, PG_VCYCLE).desc;
             pg_solver *s = NULL;
             d.comm = comm;
+            if (of.has_surface) set_surface(&d, 0);
             if (rank == 1) of.change(&d);
             status[rank] = pg_create(&d, &s);
             snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
