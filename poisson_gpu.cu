@@ -23095,8 +23095,8 @@ static pg_status pgi_check_entries(const pg_solver *s, const char *name, const p
         PGI_WRONG_IF(v->face < 0 || v->face >= 2 * s->desc.dim, "%s[%d] has face %d; it must be PG_X_LOW (0) to %d",
                      name, e, v->face, 2 * s->desc.dim - 1);
         PGI_WRONG_IF(!pgi_finite(v->value), "%s[%d] has the value %g; it must be finite", name, e, v->value);
-        PGI_WRONG_IF(!(v->theta >= 0 && v->theta <= 1), "%s[%d] has theta %g; it must be 0 (for 1) to 1", name, e,
-                     v->theta);
+        PGI_WRONG_IF(!(v->theta >= 0 && v->theta <= 1 + 1e-6), "%s[%d] has theta %g; it must be 0 (for 1) to 1", name,
+                     e, v->theta);
         PGI_WRONG_IF(name[0] == 's' && v->theta != 0,
                      "%s[%d] has theta %g; where a wall is, openness tells: leave theta 0", name, e, v->theta);
         PGI_UNSUPPORTED_IF(v->theta != 0 && !s->obstacles.surfaces,
@@ -23120,7 +23120,7 @@ static void pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[
             own->face = s->desc.dim == 2 && v->face > 1 ? v->face + 2 : v->face;
             own->solid = solid;
             own->value = v->value;
-            own->theta = v->theta == 0 ? 1 : fmax(v->theta, pgi_least_theta(s));
+            own->theta = v->theta == 0 ? 1 : fmin(1, fmax(v->theta, pgi_least_theta(s)));    // rounded above 1
         }
     for (int e = used; e < s->obstacles.values_capacity; e++) {
         memset(&to[e], 0, sizeof to[e]);

@@ -618,7 +618,7 @@ static void what_cannot_be_is_refused(void **state)
     expect(pg_set_cells(solver, &given), PG_ERROR_ARGUMENT, pg_last_error(solver), "two entries of air_value", "0.25 and 0.5");
     OK(pg_solve(solver, u, f, &stop), solver);
     assert_memory_equal(u, before, s.points * sizeof *u);
-    other[3].theta = 0.25, given.air_values = 4;
+    other[3].theta = 0.25, other[0].theta = 1 + 1e-8, given.air_values = 4;    /* rounded: as 1 */
     OK(pg_set_cells(solver, &given), solver);
     pg_destroy(solver);
     for (int e = 0; e < count; e++) s.list[e].theta = 0;
