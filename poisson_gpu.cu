@@ -7349,15 +7349,19 @@ template <class P, int NORM> struct pgi_pass_march {
         if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1))
             stream.complete(slot_of(0), t, COLOUR, in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2));
     }
-    // A half-sweep with a weight of its own, or of 0. It is seldom, so that others shall not pay for it: the statement
-    // keeps the compiler from making selections of the branch.
-    __device__ __forceinline__ void weigh(int p, int here, int colour, T (&fresh)[ROWS]) const
+    // A half-sweep with a weight of its own, or of 0. It is seldom, so that in f64, where 48 products and selections of
+    // 1 500 instructions count, others shall not pay for it: the statement keeps the compiler from selecting.
+    enum { BRANCHES = sizeof(T) == sizeof(double) };
+    __device__ __forceinline__ void weigh(int p, int here, int colour, const pgi_coupling<T> &zc, T (&fresh)[ROWS],
+                                          T (&left)[ROWS][2]) const
     {
         asm volatile("");
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const T u = ring[here][r][(r + colour) & 1];
-            fresh[r] = u + tile.a.relative[p] * (fresh[r] - u);
+            const int c = (r + colour) & 1;
+            const T u = ring[here][r][c], next = u + tile.a.relative[p] * (fresh[r] - u);
+            if (RESTRICTS) left[r][c] += op.diagonal(c, op.along_y(r), zc) * (fresh[r] - next);
+            fresh[r] = next;
         }
     }
     // Half-sweep p, or (p = HALVES) the residual of the first colour, in plane z = t - p
@@ -7381,20 +7385,20 @@ template <class P, int NORM> struct pgi_pass_march {
                                          (r * P::PITCH + c) * (int)sizeof(T));
             const T xm = c ? side : far, xp = c ? far : side, zm = ring[here + 1][r][c], zp = ring[here - 1][r][c];
             T residual = right - pgi_stencil(op.xc[c], yc, zc, op.reaction[c], u, xm, xp, ym, yp, zm, zp);
-            left[r][c] = residual, left[r][1 - c] = 0;
-            if (p == HALVES) continue;
+            left[r][0] = left[r][1] = 0;
+            if (p == HALVES) {
+                left[r][c] = residual;
+                continue;
+            }
             T w = op.weight_of(r, c);
             if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
+            if (!BRANCHES && p > 0 && tile.a.unequal) w *= tile.a.relative[p];
             fresh[r] = u + residual * w;
+            if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
         }
-        if (p > 0 && p < HALVES && tile.a.unequal) weigh(p, here, COLOUR, fresh);
+        if (BRANCHES && p > 0 && p < HALVES && tile.a.unequal) weigh(p, here, COLOUR, zc, fresh, left);
 #pragma unroll
-        for (int r = 0; r < ROWS && p < HALVES; r++) {
-            const int c = (r + COLOUR) & 1;
-            T &own = ring[here][r][c];
-            if (RESTRICTS) left[r][c] -= op.diagonal(c, op.along_y(r), zc) * (fresh[r] - own);
-            own = fresh[r];
-        }
+        for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
         // Of the second colour when it is relaxed, of the first one when its neighbours have their last values
         if (RESTRICTS && p >= HALVES - 1) add_residual<SECOND>(left, p, z);
     }
