@@ -29,9 +29,8 @@ int main(void)
 
    pg_solve_once is for a first try; pg_create, pg_solve, pg_get_report, pg_destroy for many solves,
    pg_set_faces, pg_set_alpha, pg_set_cells between them, pg_gradient and pg_get_parts after them;
-   pg_smooth, pg_cycle, pg_apply, pg_residual, pg_norm, pg_dot are for a solver of your own. What it
-   does not do: irregular or refined meshes, complex numbers. The manual goes on behind the
-   declarations, from METHODS on.
+   pg_smooth, pg_cycle, pg_apply, pg_residual, pg_norm, pg_dot are for a solver of your own. What is
+   not there: irregular or refined meshes, complex numbers. The manual goes on below, at METHODS.
 
    RECIPES   Each is a part of a program in samples/.
    A pressure projection among obstacles (projection.c): v = v* - (dt/rho) grad p, v on the faces of
@@ -53,13 +52,9 @@ int main(void)
        const pg_stop stop = {.guess = PG_GUESS_U, .rtol = 1e-6, .relative_to_first = 1};
    Device arrays, a stream, a CUDA graph of your own (own_stream.c): with PG_MEM_DEVICE a solve is
    asynchronous on desc.stream, and may be captured; the device decides when it has converged.
-   Cylindrical coordinates with an electrode at 1 V (electrode.c): x is r, from a node at r = 0, y
-   is z; weight and conductance as AXES has them. Unknowns in the electrode are PG_AIR, and each
-   side between a fluid unknown and one of them has an air_value of 1 with theta, the part of the
-   way to where the surface lies: u is of second order. Its charge over 2 pi eps0 is the sum over
-   these sides of k h' pg_gradient at the face along the normal into the electrode: across r, k is r
-   of the face, h' the width along z; across z, r of the unknown and its width along r (r = 0: h/4
-   and h/2).
+   Electrodes at 1 V (electrode.c, in r-z): unknowns inside are PG_AIR; each side between one and a
+   fluid one has an air_value of 1, theta where the surface cuts it. Charge: the sum over these
+   sides of pg_gradient, into the electrode, times beta, k and the other axes' w, see Stencil.
 
    CONVENTIONS
    Sign.     A u = alpha*u - div(beta grad u) = f: A has a positive diagonal. The potential of a
@@ -189,8 +184,7 @@ typedef struct pg_face {            /* a side of the box; see Faces */
 } pg_face;
 typedef struct pg_cell_value {      /* what air or a solid has beside a fluid cell */
     int cell[3], face;              /* i, j, k of the fluid cell; its side: PG_X_LOW, ... */
-    double value;                   /* of air u; of a solid du/dn along the normal into the solid */
-    double theta;                   /* of air: where that holds, as a part of the way there; 0: 1 */
+    double value, theta;            /* u of air, and where on the way there; du/dn into a solid */
 } pg_cell_value;
 typedef struct pg_cells {           /* obstacles and coefficients: see there. All 0: an empty box */
     const unsigned char *mask;      /* a pg_cell_kind a cell; 0: all fluid. Copied, as lists are */
@@ -318,8 +312,7 @@ PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);  /* order i
 PG_API pg_status pg_set_cells(pg_solver *solver, const pg_cells *cells);
 /* du/dx, du/dy, du/dz (axis 0, 1, 2), exact where u is linear. PG_AT_FACES: n+1 values along the
    axis, packed like beta_face, (u_i - u_(i-1))/d_i; at the ends as Faces has it, along the axis;
-   beside air u_air is the other u, theta d_i away; beside a solid solid_flux; 0 where openness is
-   0, or no fluid.
+   beside air its u is the other, theta d_i away, beside a solid solid_flux, 0 where openness is 0.
    Times beta and openness: the flux. PG_AT_UNKNOWNS: laid out like f, the mean of both faces; of
    nodes the nearer difference counts more, at a Neumann or Robin end node the end's alone. */
 PG_API pg_status pg_gradient(pg_solver *solver, const void *u, int axis, void *out, pg_where where);
@@ -419,32 +412,21 @@ OPEN BOUNDARIES   Skip this unless a face is PG_OPEN: beyond it f is 0 and u tha
    -sum w f max(x, x')/beta. pg_gradient is of the last u; pg_apply, pg_residual are refused. With
    PG_OPEN_SPECTRAL at all faces u has all digits of a smooth f that is 0 at the sides.
 OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given; not with a velocity. A cell is
-   what an unknown stands for, of nodes, too: half a one at a Neumann or Robin end. A solid has no
-   flux, or solid_flux, half way to it; air has u = 0, or air_value, at its unknown; entries for one
-   side add up, for all of a batch. u is 0 outside the fluid, f not read. A link between unknowns,
-   or from one to an end, conducts beta k / d: beta_face of it, or the harmonic mean of beta_cell,
-   1e-30 to 1e30 also outside the fluid, times desc.beta and openness, where 0 closes it (cut cells:
-   Batty, Bertails, Bridson 2007); alpha_cell is for Poisson-Boltzmann, say. Arrays are yours and
-   read by every solve; of host arrays on a GPU, of ranks, and of alpha_cell with a theta, pg_create
-   and pg_set_cells take copies. A connected component with no air, alpha, Dirichlet or Robin face
-   is singular by itself: f loses its mean there, u has mean 0.
-   Surfaces between unknowns: an air_value with theta, 0 to 1, lies at that part of the way from the
-   fluid's unknown to the air's, and the link conducts 1/theta times as well: u is of second order,
-   with theta 1 of first (Gibou, Fedkiw, Cheng, Kang 2002). Entries of value 0 count too. Below 1e-4
-   (f32 1e-3) theta counts as that, and report.warning tells. Of the entries of pg_create one must
-   have a theta (1 will do) if later ones shall; that costs an array of u's size. The charge, or
-   flux: pg_gradient times beta, openness, k and w of the other axes, summed over these sides.
-   a floating conductor     beta_face 1e6 inside, 1/theta at its surface (beta_cell 1e6: half way);
-                            its charge in f of any of its cells. Or, for many f: once at 1 V without
-                            f, then at 0 V, and of the first as much added as makes up the charge
-   a sheet charge sigma     of a link that it cuts at theta sigma |n|/d, 1 - theta of it in f of the
-                            end that theta begins at, theta in the other's (beta 1): first order
-   jumps [u], [du/dn]       f - c J at each end of a link, c its coefficient in A, J what u beyond
-                            has too much: [u] + [u'] x + [u''] x^2/2, of the far side less the near
-                            one, x from the surface to there: second order (without u'' first: Liu,
-                            Fedkiw, Kang 2000)
-   charge at dielectrics    in the cells beside, in proportion to their beta
-   elements' beta on nodes  beta_face is the mean of the 2 (3D: 4) elements beside the link
+   what an unknown stands for, of nodes too. A solid has no flux, or solid_flux, half way to it. Air
+   has u = 0, or air_value, at its unknown or, with theta, at that part of the way from the fluid's:
+   u is of second order then (Gibou and others 2002). Entries for one side add up, for all of a
+   batch (of value 0 too). u is 0 outside the fluid, f not read. A link conducts beta k/(theta d),
+   beta from beta_face or the harmonic mean of beta_cell, 1e-30 to 1e30 also outside the fluid,
+   times desc.beta and openness, where 0 closes it (cut cells: Batty, Bertails, Bridson 2007).
+   Arrays are yours and read by every solve; of host ones on a GPU, of ranks, and of alpha_cell with
+   a theta, pg_create and pg_set_cells take copies. A connected component with no air, alpha,
+   Dirichlet or Robin face is singular by itself: f loses its mean there, u has mean 0. theta counts
+   as 1e-4 (f32 1e-3) at least; later lists may have it if pg_create's has (1 will do).
+   floating conductor    beta_face 1e6 inside, 1/theta at its surface; its charge in f of any cell
+   sheet charge sigma    sigma |n|/d to f of a link's ends, 1 - theta of it where theta begins
+   jumps of u, du/dn     f - c J at both ends of a link, c its entry of A, J = [u] + [u'] x + [u'']
+                         x^2/2, beyond less here, x from the surface to the end beyond; second order
+   between elements      beta_face is their mean; a charge goes to cells in proportion to their beta
    PG_FASTEST and PG_FMG are PG_CG around one symmetric cycle, whose coarse cells keep apart what is
    not connected; if that fails they go on with PG_PRECOND_AINV2 (report.warning). robust is decided
    by the coefficients, at pg_create and in pg_set_cells; a captured graph keeps the choice.
