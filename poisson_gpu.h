@@ -184,7 +184,7 @@ typedef struct pg_face {            /* a side of the box; see Faces */
 } pg_face;
 typedef struct pg_cell_value {      /* what air or a solid has beside a fluid cell */
     int cell[3], face;              /* i, j, k of the fluid cell; its side: PG_X_LOW, ... */
-    double value, theta;            /* u of air, and where on the way there; du/dn into a solid */
+    double value, theta;            /* air's u, at theta of the way there (0: 1); a solid's du/dn */
 } pg_cell_value;
 typedef struct pg_cells {           /* obstacles and coefficients: see there. All 0: an empty box */
     const unsigned char *mask;      /* a pg_cell_kind a cell; 0: all fluid. Copied, as lists are */
