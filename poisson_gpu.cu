@@ -26749,7 +26749,7 @@ static void pgi_spacings(const pg_desc *d, int axis, double *largest, double *sm
 {
     const double *const x = d->coord[axis];
     *largest = *smallest = d->h[axis];
-    for (int i = 0; i < d->n[axis] && x; i++) {    // of cells
+    for (int i = 0; i < pgi_intervals(d, axis) && x; i++) {
         const double h = x[i + 1] - x[i];
         *largest = i ? fmax(*largest, h) : h, *smallest = i ? fmin(*smallest, h) : h;
     }
