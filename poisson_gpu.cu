@@ -23105,7 +23105,7 @@ static pg_status pgi_check_entries(const pg_solver *s, const char *name, const p
                      "%s[%d] has theta %g; where a wall is, openness tells: leave theta 0", name, e, v->theta);
         PGI_UNSUPPORTED_IF(v->theta != 0 && !s->obstacles.surfaces,
                            "%s[%d] has theta %g, but no entry of the list of pg_create had one; create a solver with "
-                           "one that has (1 will do);",
+                           "one that has (1 will do)",
                            name, e, v->theta);
     }
     return PG_OK;
@@ -25320,8 +25320,8 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
                      "nothing; give new lists",
                      s->unused_values);
     else if (s->obstacles.clamped)
-        pgi_add_text(to, room, "%d entries of air_value have a theta below %g and count as that", s->obstacles.clamped,
-                     pgi_least_theta(s));
+        pgi_add_text(to, room, "in %d of the entries of air_value theta is below %g and counts as that",
+                     s->obstacles.clamped, pgi_least_theta(s));
     else if (s->obstacles.cramped)
         pgi_add_text(to, room,
                      "these media call for a robust cycle, for which the workspace has no room; create the solver "

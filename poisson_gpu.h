@@ -307,8 +307,8 @@ PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);       /* a new time step, say */
 PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);  /* order it after the old */
 /* What has changed of obstacles and coefficients; NULL fields stay as they are, arrays whose values
-   changed are given again. Lists are at most as long as at pg_create, where entries of 0 hold room;
-   PG_NONE: no entries. Host arrays are checked; if refused, solves fail until a call succeeds. */
+   changed are given again. Lists are at most as long as at pg_create, where values of 0 hold room;
+   PG_NONE: none. Host arrays are checked; if refused, solves fail until good ones are given. */
 PG_API pg_status pg_set_cells(pg_solver *solver, const pg_cells *cells);
 /* du/dx, du/dy, du/dz (axis 0, 1, 2), exact where u is linear. PG_AT_FACES: n+1 values along the
    axis, packed like beta_face, (u_i - u_(i-1))/d_i; at the ends as Faces has it, along the axis;
@@ -414,19 +414,19 @@ OPEN BOUNDARIES   Skip this unless a face is PG_OPEN: beyond it f is 0 and u tha
 OBSTACLES AND COEFFICIENTS   Skip this unless desc.cells is given; not with a velocity. A cell is
    what an unknown stands for, of nodes too. A solid has no flux, or solid_flux, half way to it. Air
    has u = 0, or air_value, at its unknown or, with theta, at that part of the way from the fluid's:
-   u is of second order then (Gibou and others 2002). Entries for one side add up, for all of a
-   batch (of value 0 too). u is 0 outside the fluid, f not read. A link conducts beta k/(theta d),
-   beta from beta_face or the harmonic mean of beta_cell, 1e-30 to 1e30 also outside the fluid,
-   times desc.beta and openness, where 0 closes it (cut cells: Batty, Bertails, Bridson 2007).
-   Arrays are yours and read by every solve; of host ones on a GPU, of ranks, and of alpha_cell with
-   a theta, pg_create and pg_set_cells take copies. A connected component with no air, alpha,
-   Dirichlet or Robin face is singular by itself: f loses its mean there, u has mean 0. theta counts
-   as 1e-4 (f32 1e-3) at least; later lists may have it if pg_create's has (1 will do).
-   floating conductor    beta_face 1e6 inside, 1/theta at its surface; its charge in f of any cell
-   sheet charge sigma    sigma |n|/d to f of a link's ends, 1 - theta of it where theta begins
-   jumps of u, du/dn     f - c J at both ends of a link, c its entry of A, J = [u] + [u'] x + [u'']
+   u is of second order then (Gibou and others 2002). Values for one side add up, with one theta,
+   for all of a batch; 0 counts too. u is 0 outside the fluid, f not read. A link conducts beta
+   k/(theta d), beta from beta_face or the harmonic mean of beta_cell, 1e-30 to 1e30 also outside
+   the fluid, times desc.beta and openness, where 0 closes it (cut cells: Batty, Bertails, Bridson
+   2007). Arrays are yours and read by every solve; of host ones on a GPU, of ranks, and of
+   alpha_cell with a theta, pg_create and pg_set_cells take copies. A connected component with no
+   air, alpha, Dirichlet or Robin face is singular by itself: f loses its mean there, u has mean 0.
+   theta counts as 1e-4 (f32 1e-3) at least; later lists may have it if pg_create's has (1 will do).
+   floating conductor    beta_face 1e6 (f32 1e3) inside, beta/theta around it; f of a cell charge/w
+   sheet charge sigma    sigma |n| k/w to f of a link's ends, 1 - theta of it where theta begins
+   jumps of u, du/dn     f - c J at both ends of a link, -c its entry of A, J = [u] + [u'] x + [u'']
                          x^2/2, beyond less here, x from the surface to the end beyond; second order
-   between elements      beta_face is their mean; a charge goes to cells in proportion to their beta
+   between elements      beta_face is their mean by width; a charge's parts go by their beta
    PG_FASTEST and PG_FMG are PG_CG around one symmetric cycle, whose coarse cells keep apart what is
    not connected; if that fails they go on with PG_PRECOND_AINV2 (report.warning). robust is decided
    by the coefficients, at pg_create and in pg_set_cells; a captured graph keeps the choice.
