@@ -620,8 +620,10 @@ static void set_extreme(void *to, const field *f, int q)
 static void set_corner(pg_desc *d, int corner)
 {
     static unsigned char mask[100 * POINTS];    /* for the largest n and stride that are taken */
+    static double conductance[101];
     static const pg_cell_value air = {{1, 1, 0}, PG_X_LOW, 2, 0}, surface = {{1, 1, 0}, PG_X_LOW, 2, 0.5};
     mask[NX] = PG_AIR;
+    for (int q = 0; q <= 100; q++) conductance[q] = 1 + q % 3;
     for (int a = 0; a < 3 && corner > 2 && corner < 7; a++) d->centring[a] = PG_CELL;
     if (corner == 1) set_choice(d, PG_DIRECT), d->alpha = -1;
     if (corner == 2) d->velocity[0] = 2, d->velocity[1] = -1, d->batch = 2;
@@ -629,7 +631,7 @@ static void set_corner(pg_desc *d, int corner)
     if (corner == 4) for (int a = 0; a < 3; a++) set_ends(d, a, "OO");
     if (corner == 5) set_choice(d, PG_MIXED | PG_CG), set_ends(d, 1, "PP"), set_ends(d, 2, "NN");
     if (corner == 6) set_choice(d, PG_F32 | PG_SOR), set_ends(d, 0, "RR");
-    if (corner == 7) d->cells.mask = mask, d->cells.air_value = &surface, d->cells.air_values = 1, d->conductance[0] = positive;
+    if (corner == 7) d->cells.mask = mask, d->cells.air_value = &surface, d->cells.air_values = 1, d->conductance[0] = conductance;
 }
 
 static void expect_answer(pg_status status, const pg_solver *solver, const char *call, size_t at, int q)
