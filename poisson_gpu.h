@@ -367,7 +367,7 @@ PG_API const pg_abi_entry *pg_abi(void);
    PG_BICGSTAB      van der Vorst 1992: with a velocity, and its default         u    10.5   cv-m
    PG_PIPEBICGSTAB  pipelined (Cools, Vanroose 2017): many ranks                 u    13.5   cv-m
    PG_RBGS          red-black Gauss-Seidel: smoothing, tiny grids, teaching      u     1     cv--
-   PG_SOR           over-relaxed with Young's omega, which it finds by itself    u     1     cv--
+   PG_SOR           over-relaxed; omega: Young's, with cells or a velocity 1     u     1     cv--
    PG_JACOBI        Jacobi sweeps: the same purposes, slowest                    u     1     cv--
    Direct solves transform uniform axes and eliminate along the one that is not (Swarztrauber 1977);
    they are fast where n (n+1, n-1 of Dirichlet, Neumann nodes) has no large primes. Multigrid
