@@ -7349,8 +7349,8 @@ template <class P, int NORM> struct pgi_pass_march {
         if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1))
             stream.complete(slot_of(0), t, COLOUR, in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2));
     }
-    // A half-sweep with a weight of its own, or of 0. It is seldom, so that in f64, where 48 products and selections of
-    // 1 500 instructions count, others shall not pay for it: the statement keeps the compiler from selecting.
+    // A half-sweep with a weight of its own, or of 0, which is seldom. In f64 it is a branch, so that other passes do not
+    // execute its products: the empty statement keeps the compiler from making selections of it.
     enum { BRANCHES = sizeof(T) == sizeof(double) };
     __device__ __forceinline__ void weigh(int p, int here, int colour, const pgi_coupling<T> &zc, T (&fresh)[ROWS],
                                           T (&left)[ROWS][2]) const
@@ -19774,15 +19774,15 @@ struct pgi_add_values {
     {
         const pgi_side_value &v = list[e];
         const double factor = pgi_side_factor(a, v, at), more = 1 / v.theta - 1;
-        const int q = v.face / 2, i = at[q], terms_of_solid = terms & PGI_VALUES_IN_NORM;
+        const int q = v.face / 2, i = at[q], in_norm = terms & PGI_VALUES_IN_NORM;
         const pgi_axis<double> &axis = a.b.axis[q];
         const pgi_row<double> r = pgi_row_of(axis, i);
         const double link = -(v.face & 1 ? r.upper : r.lower) * factor;
         if (terms == PGI_ON_DIAGONAL) return pgi_begins_side(list, e) ? link * more : 0;
-        if (!v.solid) return link * (terms == PGI_ALL_VALUES ? 1 / v.theta : terms_of_solid ? 1 : more) * v.value;
+        if (!v.solid) return link * (terms == PGI_ALL_VALUES ? 1 / v.theta : in_norm ? 1 : more) * v.value;
         const double conducts = steps[q].metric ? link * pgi_distance_of(steps[q], i + (v.face & 1))
                                                 : beta * factor / pgi_weight_of(axis, i);
-        return terms_of_solid ? conducts * v.value : 0;
+        return in_norm ? conducts * v.value : 0;
     }
     PGI_HD void operator()(int64_t e) const
     {

@@ -415,8 +415,8 @@ static void film(const struct droplet *options, const char *path)
     end(&d);
 }
 
-/* A small bulge swings: the period, from where both axes are equally long for the first time, against Rayleigh's. His
-   has no walls, which slow another fluid, and no viscosity. */
+/* A small bulge swings: the period, from where both axes are equally long for the first time, against
+   Rayleigh's, which knows neither the walls, which slow another fluid, nor viscosity. */
 static int swing(const struct droplet *options, int staircase)
 {
     struct droplet d;

@@ -3,8 +3,9 @@
        campaign [-v] [-d] [-b cpu|cuda] [-k cells|velocity|boxes|surfaces] FIRST COUNT
 
    Problem number q of a kind is the same everywhere. cells: masks and coefficients of cells. surfaces: also nodes,
-   metrics, and surfaces between the unknowns. boxes: none. velocity: boxes with a velocity. A fault is a line that begins with "FAULT" and the class of the fault, and makes the exit status 1; what is
-   worth a look, but breaks no promise, begins with "note", and is only counted without -v. Judged are the verdict and
+   metrics, and surfaces between the unknowns. boxes: none. velocity: boxes with a velocity. A fault is a line that
+   begins with "FAULT" and the class of the fault, and makes the exit status 1; what is worth a look, but breaks no
+   promise, begins with "note", and is only counted without -v. Judged are the verdict and
    the residual of the u that is returned, what is outside of the fluid and between rows, and iterations.
    -d: all of them by the default method in f64, to the default tolerance, with robust 0.
    -v prints reports, -vv all data. */
@@ -475,7 +476,7 @@ static void free_problem(problem *p)
 /* ---- The same once more: rows of a sparse matrix ---- */
 
 /* One axis: row i has low[i] (u_i - u_(i-1)) + high[i] (u_i - u_(i+1)), and beside a face end (a u - g); of the velocity
-   flow[e][i] (what is beside - u_i), and beside a face flow[e][i] (g - a u). flux[e][i] du/dn is what leaves through a side. */
+   flow[e][i] (what is beside - u_i), and beside a face flow[e][i] (g - a u). flux[e][i] du/dn leaves through a side. */
 typedef struct axis {
     real *w, *link[2], *flow[2], *flux[2], end[2], a[2], geometry;
 } axis;
