@@ -25182,13 +25182,13 @@ static const char *pgi_remedy_for_round_off(const pg_solver *s, const pg_report 
                           : "give a larger tolerance";
 }
 
-// Appends to a text what there is room for.
+// Appends to a text what there is room for; a clause after others whole or not at all.
 static void pgi_add_text(char *text, size_t room, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     const size_t used = strlen(text);
-    vsnprintf(text + used, room - used, format, arguments);
+    if (vsnprintf(text + used, room - used, format, arguments) >= (int)(room - used) && used) text[used] = 0;
     va_end(arguments);
 }
 
@@ -25221,13 +25221,12 @@ static void pgi_add_remedy_for_slowness(const pg_solver *s, pg_report *r)
                                                       : "it hardly falls: try another method");
 }
 
-// That a better start may be at hand, if there is room for it.
+// That a better start may be at hand.
 static void pgi_add_guess(const pg_solver *s, pg_report *r)
 {
-    const char *const text = "; began with 0, see PG_GUESS_U, relative_to_first";
     if (r->outcome != PG_CONVERGED && r->outcome != PG_MAX_ITER) return;
-    if (!s->ignores_u || s->solves < 2 || r->iterations < 3 || strlen(r->message) + strlen(text) >= sizeof r->message) return;
-    strcat(r->message, text);
+    if (s->ignores_u && s->solves >= 2 && r->iterations >= 3)
+        pgi_add_text(r->message, sizeof r->message, "; began with 0, see PG_GUESS_U, relative_to_first");
 }
 
 // What the message also says of obstacles: that there is no fluid, and what may help slow cycles.
@@ -25272,10 +25271,10 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                             : pgi_convects(&s->desc)    ? "use PG_UPWIND, or a finer grid"
                                                         : "try PG_FASTEST");
     case PG_BREAKDOWN:
-        return pgi_add_text(to, room,
-                            "%s after %d iteration%s: %s divided by 0 twice; residual %.3g, rhs %.3g; try another "
-                            "preconditioner or guess",
-                            name, r->iterations, plural, pgi_method_of(s), r->residual, r->rhs_norm);
+        pgi_add_text(to, room, "%s after %d iteration%s: %s divided by 0 twice", name, r->iterations, plural,
+                     pgi_method_of(s));
+        pgi_add_text(to, room, "; residual %.3g, rhs %.3g", r->residual, r->rhs_norm);
+        return pgi_add_text(to, room, "; try another preconditioner or guess");
     case PG_RESONANCE:
         return pgi_add_text(
             to, room, "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction",
@@ -25375,8 +25374,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         r->rhs_norm = r->first_residual = r->residual = NAN;
     }
     pgi_write_message(s, st, r);
-    pgi_add_guess(s, r);
     pgi_add_advice(s, st, r);
+    pgi_add_guess(s, r);
     pgi_add_remedy_for_slowness(s, r);
 }
 
