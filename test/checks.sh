@@ -18,16 +18,18 @@ trap 'exit 1' HUP INT TERM
 
 have() { command -v "$1" >/dev/null 2>&1; }
 count() { echo "$1 $2 $3" >>"$temp/counts"; }                # passed, failed, skipped
-skip() { count 0 0 1; echo "skipped  $1"; }
+skip() { count 0 0 1; echo "skipped      $1"; }
 check() {                            # check "what shall be true" command ...
-    what=$1
+    what=$1 began=$(date +%s)
     shift
-    if "$@" >output 2>&1; then
+    "$@" >output 2>&1
+    status=$? took=$(($(date +%s) - began))
+    if [ $status = 0 ]; then
         count 1 0 0
-        echo "ok       $what"
+        echo "ok  $(printf %4d $took) s   $what"
     else
         count 0 1 0
-        echo "FAILED   $what"
+        echo "FAILED $(printf %4d $took) s   $what"
         cat output
     fi
 }
