@@ -5570,7 +5570,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
         NARROW = point::NARROW & 1,
         CELLS = FORM > PGI_FORM_BOX,
         OPERATOR = point::PRODUCT || point::DIAGONAL || !CELLS,
-        EARLY = !CELLS && point::DOTS == 0    // with sums there are too few registers for it
+        EARLY = !CELLS && point::DOTS == 0    // with products to sum up it takes longer
     };
     const access row = {at.count};
     const auto bytes = [](int q) { return pgi_bytes_of<T, point>(q); };
@@ -5595,22 +5595,24 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
         pgi_ask_for_next<T, point>(g, p, 1 + EARLY);
         if (OPERATOR) a.ask_for(o, (index)(c + plane));
     };
+    // Of a box before the loop: within, what it takes would stay in registers for all planes.
+    const auto begin = [&](int k) {
+        if (point::PRODUCT) x.before = row.load(beyond(k + o.below(2, k)), NARROW), x.now = row.load(p[0], NARROW);
+        if (OPERATOR) a.begin(o, row, at, k, c);
+    };
+    const char *const last = point::PRODUCT ? beyond(t.k1 - 1 + o.above(2, t.k1 - 1)) : NULL;
     const auto recur = [&](int k) {
-        if (k == t.k0 || (CELLS && (k & in_brick) == 0)) {
+        if (CELLS && (k == t.k0 || (k & in_brick) == 0)) {
             const int before = wet;
             if (k > t.k0) fluid >>= 1;
             wet = fluid & 1;
-            if (wet && !before) {
-                if (point::PRODUCT)
-                    x.before = row.load(beyond(k + o.below(2, k)), NARROW), x.now = row.load(p[0], NARROW);
-                if (OPERATOR) a.begin(o, row, at, k, c);
-            }
+            if (wet && !before) begin(k);
         }
         if (!CELLS || wet) {
             if (EARLY) ask(k);
             pgi_lanes<T, C> v[point::VECTORS];
             if constexpr (point::PRODUCT) {
-                const char *const above = k + 1 < t.k1 ? p[0] + g.v[0].sk * bytes(0) : beyond(k + o.above(2, k));
+                const char *const above = k + 1 < t.k1 ? p[0] + g.v[0].sk * bytes(0) : last;
                 x.template load<NARROW>(p[0], above, at, g.v[0].sj);
             }
             if (OPERATOR) a.load(o, row, at, k, c);
@@ -5631,6 +5633,7 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
         for (int q = 0; q < point::VECTORS; q++) p[q] += g.v[q].sk * bytes(q);
         c += plane;
     };
+    if (!CELLS) begin(t.k0);
     if constexpr (point::PRODUCT || point::DIAGONAL || CELLS || point::VECTORS > 2) {
         PGI_ROLLED
         for (int k = t.k0; k < t.k1; k++) recur(k);

@@ -201,7 +201,7 @@ lane_compilers() {
             check "what is left out is refused by name: $cxx $all" switched $cxx "$all"
         else
             openmp=
-            check "poisson_gpu.cu alone: $cxx -O3 -ffast-math" alone $cxx -O3 -ffast-math -o $cxx.o
+            check "poisson_gpu.cu alone: $cxx -O2 -ffast-math" alone $cxx -O2 -ffast-math -o $cxx.o
             for switches in -DPG_NO_F32 "$some"; do
                 check "what is left out is refused by name: $cxx $switches" switched $cxx "$switches"
             done
