@@ -5595,12 +5595,12 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
         pgi_ask_for_next<T, point>(g, p, 1 + EARLY);
         if (OPERATOR) a.ask_for(o, (index)(c + plane));
     };
-    // Of a box before the loop: within, what it takes would stay in registers for all planes.
+    // Of a box before the loop, as the plane above the last one: within, what they take would stay in registers.
     const auto begin = [&](int k) {
         if (point::PRODUCT) x.before = row.load(beyond(k + o.below(2, k)), NARROW), x.now = row.load(p[0], NARROW);
         if (OPERATOR) a.begin(o, row, at, k, c);
     };
-    const char *const last = point::PRODUCT ? beyond(t.k1 - 1 + o.above(2, t.k1 - 1)) : NULL;
+    const char *const last = point::PRODUCT && !CELLS ? beyond(t.k1 - 1 + o.above(2, t.k1 - 1)) : NULL;
     const auto recur = [&](int k) {
         if (CELLS && (k == t.k0 || (k & in_brick) == 0)) {
             const int before = wet;
@@ -5612,7 +5612,9 @@ static __device__ __forceinline__ void pgi_march_columns(const typename pgi_oper
             if (EARLY) ask(k);
             pgi_lanes<T, C> v[point::VECTORS];
             if constexpr (point::PRODUCT) {
-                const char *const above = k + 1 < t.k1 ? p[0] + g.v[0].sk * bytes(0) : last;
+                const char *const above = k + 1 < t.k1 ? p[0] + g.v[0].sk * bytes(0)
+                                          : CELLS      ? beyond(k + o.above(2, k))
+                                                       : last;
                 x.template load<NARROW>(p[0], above, at, g.v[0].sj);
             }
             if (OPERATOR) a.load(o, row, at, k, c);
