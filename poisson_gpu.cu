@@ -25276,10 +25276,10 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                             : pgi_convects(&s->desc)    ? "use PG_UPWIND, or a finer grid"
                                                         : "try PG_FASTEST");
     case PG_BREAKDOWN:
-        pgi_add_text(to, room, "%s after %d iteration%s: %s divided by 0 twice", name, r->iterations, plural,
-                     pgi_method_of(s));
-        pgi_add_text(to, room, "; residual %.3g, rhs %.3g", r->residual, r->rhs_norm);
-        return pgi_add_text(to, room, "; try another preconditioner or guess");
+        return pgi_add_text(to, room,
+                            "%s after %d iteration%s: %s divided by 0 twice; residual %.3g, rhs %.3g; try another "
+                            "preconditioner or guess",
+                            name, r->iterations, plural, pgi_method_of(s), r->residual, r->rhs_norm);
     case PG_RESONANCE:
         return pgi_add_text(
             to, room, "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction",
@@ -25380,8 +25380,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     }
     pgi_write_message(s, st, r);
     pgi_add_advice(s, st, r);
-    pgi_add_guess(s, r);
     pgi_add_remedy_for_slowness(s, r);
+    pgi_add_guess(s, r);
 }
 
 // Whether any rank says so. Hosts ask, whatever the back end.

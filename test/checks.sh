@@ -18,7 +18,7 @@ trap 'exit 1' HUP INT TERM
 
 have() { command -v "$1" >/dev/null 2>&1; }
 count() { echo "$1 $2 $3" >>"$temp/counts"; }                # passed, failed, skipped
-skip() { count 0 0 1; echo "skipped      $1"; }
+skip() { count 0 0 1; echo "skipped         $1"; }
 check() {                            # check "what shall be true" command ...
     what=$1 began=$(date +%s)
     shift
@@ -26,7 +26,7 @@ check() {                            # check "what shall be true" command ...
     status=$? took=$(($(date +%s) - began))
     if [ $status = 0 ]; then
         count 1 0 0
-        echo "ok  $(printf %4d $took) s   $what"
+        echo "ok     $(printf %4d $took) s   $what"
     else
         count 0 1 0
         echo "FAILED $(printf %4d $took) s   $what"

@@ -316,6 +316,20 @@ static void eigenvalues_of_long_uniform_lines_are_right(void **)
     }
 }
 
+static void clauses_of_a_message_are_whole_or_left_out(void **)
+{
+    char text[16] = "";
+    pgi_add_text(text, sizeof text, "%s", "converged");
+    pgi_add_text(text, sizeof text, "; %s", "alone");    // a byte too long
+    assert_string_equal(text, "converged");
+    pgi_add_text(text, sizeof text, "; %d", 123);
+    pgi_add_text(text, sizeof text, "; ");    // that leaves no room
+    assert_string_equal(text, "converged; 123");
+    text[0] = 0;
+    pgi_add_text(text, sizeof text, "a sentence by itself");
+    assert_string_equal(text, "a sentence by i");
+}
+
 // What a line that is evenly spaced has in tables, where it has a metric, is what it works out without.
 static void uniform_lines_need_no_tables(void **)
 {
@@ -1114,6 +1128,7 @@ int test_kernels(void)
         cmocka_unit_test(small_eigenvalues_of_stretched_lines_are_right),
         cmocka_unit_test(eigenvalues_of_long_uniform_lines_are_right),
         cmocka_unit_test(uniform_lines_need_no_tables),
+        cmocka_unit_test(clauses_of_a_message_are_whole_or_left_out),
         cmocka_unit_test(windows_overlap_exactly_when_they_share_an_element),
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
         cmocka_unit_test(every_jacobi_pass_on_the_gpu_equals_single_sweeps),
